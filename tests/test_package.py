@@ -1,10 +1,9 @@
-"""What a user installs: sdist, wheel and CMake package, from odd folders and without the source tree."""
+"""What a user installs: sdist, wheel and CMake package, in odd folders, away from the source tree."""
 
 import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
