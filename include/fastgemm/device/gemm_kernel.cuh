@@ -1,0 +1,54 @@
+// START HERE. The whole kernel: raster -> main loop -> epilogue. One CTA computes one block tile of
+// D.
+#pragma once
+
+#include "fastgemm/device/config.cuh"
+#include "fastgemm/device/epilogue.cuh"
+#include "fastgemm/device/load_tile.cuh"
+#include "fastgemm/device/mainloop_sm70.cuh"
+#include "fastgemm/device/mainloop_sm80.cuh"
+#include "fastgemm/device/params.cuh"
+#include "fastgemm/device/raster.cuh"
+#include "fastgemm/device/warp_tile.cuh"
+
+namespace fastgemm {
+
+// Bytes of dynamic shared memory: the ring, which the epilogue reuses to stage D.
+template <class Config>
+constexpr int shared_bytes() {
+  return Config::STAGED_STORES ? max_of(Derived<Config>::RING_BYTES, StagingBuffer<Config>::BYTES)
+                               : Derived<Config>::RING_BYTES;
+}
+
+template <class Config>
+FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
+  using D = Derived<Config>;
+  extern __shared__ Chunk shared_memory[];
+  const u32 ring = ptx::cvta_to_shared(shared_memory);
+
+  const TileIndex index = raster<Config::RASTER_GROUP>(ptx::block_index(), p.tiles_m, p.tiles_n);
+  const i64 m0 = i64(index.m) * Config::BLOCK_M, n0 = i64(index.n) * Config::BLOCK_N;
+
+  const u16* a = static_cast<const u16*>(p.a) + index.batch * p.a_batch_stride + m0 * p.a_m_stride;
+  const u16* b = static_cast<const u16*>(p.b) + index.batch * p.b_batch_stride + n0 * p.b_n_stride;
+  TileLoader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS> load_a(
+      a, p.a_m_stride, p.a_k_stride, p.m - m0, Config::BLOCK_K);
+  TileLoader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS> load_b(
+      b, p.b_n_stride, p.b_k_stride, p.n - n0, Config::BLOCK_K);
+  WarpTile<Config> tile;
+  tile.clear();
+  if constexpr (Config::FAMILY == 80)
+    mainloop_sm80<Config>(tile, load_a, load_b, p.k, ring);
+  else
+    mainloop_sm70<Config>(tile, load_a, load_b, p.k, ring);
+
+  const OutputTile<Config> out(p, index);
+  if constexpr (Config::STAGED_STORES) {
+    ptx::bar_sync();  // the last k-tile has been read: the ring is free
+    epilogue_staged<Config>(tile, out, ring);
+  } else {
+    epilogue_direct<Config>(tile, out);
+  }
+}
+
+}  // namespace fastgemm

@@ -1,0 +1,21 @@
+// The kernel's arguments. Read by host code too (src/launch.cpp fills it), so it is plain C++.
+#pragma once
+
+namespace fastgemm {
+
+// Extents and strides are 64-bit and count elements; D[batch, m, n] = alpha * A * B + beta * C.
+struct GemmParams {
+  const void* a;
+  const void* b;
+  const void* c;
+  void* d;
+  long long m, n, k;
+  long long a_m_stride, a_k_stride, a_batch_stride;
+  long long b_n_stride, b_k_stride, b_batch_stride;
+  long long c_m_stride, c_n_stride, c_batch_stride;
+  long long d_m_stride, d_n_stride, d_batch_stride;
+  unsigned int tiles_m, tiles_n;  // block tiles of one matrix of the batch
+  float alpha, beta;
+};
+
+}  // namespace fastgemm

@@ -1,0 +1,14 @@
+// Barriers: PTX ISA, "Parallel Synchronization and Communication Instructions".
+#pragma once
+
+#include "fastgemm/device/types.cuh"
+
+namespace fastgemm::ptx {
+
+// All threads of the CTA have arrived, and see each other's shared-memory writes.
+FASTGEMM_DEVICE void bar_sync() { asm volatile("bar.sync 0;" ::: "memory"); }
+
+// The same among the 32 threads of a warp.
+FASTGEMM_DEVICE void bar_warp_sync() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+}  // namespace fastgemm::ptx

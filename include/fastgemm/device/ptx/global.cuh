@@ -1,0 +1,58 @@
+// Global-memory loads and stores: PTX ISA, "ld" and "st".
+#pragma once
+
+#include "fastgemm/device/types.cuh"
+
+namespace fastgemm::ptx {
+
+FASTGEMM_DEVICE u16 ld_global(const u16* p) {
+  u16 value;
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(value) : "l"(p) : "memory");
+  return value;
+}
+FASTGEMM_DEVICE u32 ld_global(const u32* p) {
+  u32 value;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+
+// WORDS 32-bit words at once, aligned to their size.
+template <int WORDS>
+FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {
+  static_assert(WORDS == 1 || WORDS == 2 || WORDS == 4, "4, 8 or 16 bytes");
+  if constexpr (WORDS == 4)
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "l"(p)
+                 : "memory");
+  else if constexpr (WORDS == 2)
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
+                 : "l"(p)
+                 : "memory");
+  else
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(p) : "memory");
+}
+
+FASTGEMM_DEVICE void st_global(u16* p, u16 value) {
+  asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(value) : "memory");
+}
+FASTGEMM_DEVICE void st_global(u32* p, u32 value) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
+
+template <int WORDS>
+FASTGEMM_DEVICE void st_global_words(void* p, const u32* words) {
+  static_assert(WORDS == 1 || WORDS == 2 || WORDS == 4, "4, 8 or 16 bytes");
+  if constexpr (WORDS == 4)
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(words[0]), "r"(words[1]),
+                 "r"(words[2]), "r"(words[3])
+                 : "memory");
+  else if constexpr (WORDS == 2)
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(words[0]), "r"(words[1])
+                 : "memory");
+  else
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(words[0]) : "memory");
+}
+
+}  // namespace fastgemm::ptx

@@ -1,0 +1,11 @@
+// Where a thread stands in its CTA, and where the CTA stands in the grid.
+#pragma once
+
+#include "fastgemm/device/types.cuh"
+
+namespace fastgemm::ptx {
+
+FASTGEMM_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
+FASTGEMM_DEVICE u32 block_index() { return blockIdx.x; }
+
+}  // namespace fastgemm::ptx

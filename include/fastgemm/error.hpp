@@ -1,0 +1,48 @@
+// fastgemm::Error and its kinds: what went wrong, and whose fault it is.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "fastgemm/export.hpp"
+
+namespace fastgemm {
+
+// The base of everything that fastgemm throws on purpose.
+class FASTGEMM_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The caller passed shapes, strides, a configuration ... that cannot be computed (Python:
+// ValueError).
+class FASTGEMM_API InvalidValue : public Error {
+ public:
+  using Error::Error;
+};
+
+// The caller passed a dtype or a kind of object that is not supported (Python: TypeError).
+class FASTGEMM_API InvalidType : public Error {
+ public:
+  using Error::Error;
+};
+
+// NVRTC is missing, or refused a source (Python: fastgemm.CompileError). `log` is NVRTC's own log
+// and `source_path` the file in which the refused source was kept; both may be empty.
+class FASTGEMM_API CompileError : public Error {
+ public:
+  explicit CompileError(const std::string& what, std::string log = {}, std::string source_path = {})
+      : Error(what), log(std::move(log)), source_path(std::move(source_path)) {}
+  std::string log;
+  std::string source_path;
+};
+
+// The driver is missing or too old, there is no usable GPU, or a driver call failed (Python:
+// fastgemm.DeviceError). `code` is the CUresult, 0 where there is none.
+class FASTGEMM_API DeviceError : public Error {
+ public:
+  explicit DeviceError(const std::string& what, int code = 0) : Error(what), code(code) {}
+  int code;
+};
+
+}  // namespace fastgemm

@@ -1,0 +1,112 @@
+// What the planner decides: GemmConfig (wishes), KernelConfig (every constant of one kernel), Plan
+// (with reasons).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fastgemm/export.hpp"
+#include "fastgemm/hardware.hpp"
+#include "fastgemm/problem.hpp"
+
+namespace fastgemm {
+
+// Kernel families, named after the first architecture that has their instructions.
+enum class Family : std::uint8_t { sm70, sm75, sm80 };
+FASTGEMM_API const char* name(Family family);
+FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue
+
+// What the caller wants fixed; every field left empty stays the planner's.
+struct GemmConfig {
+  std::optional<Family> family;
+  std::optional<std::string> strategy;  // the name of a tiling strategy, see strategies()
+  std::optional<int> block_m, block_n,
+      block_k;                        // block tile: what a CTA computes, and its step along K
+  std::optional<int> warp_m, warp_n;  // warp tile: the part of block_m x block_n of one warp
+  std::optional<int> num_stages;      // depth of the shared-memory ring; 1 is off
+  std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
+  std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
+  std::optional<bool>
+      staged_stores;  // D goes through shared memory; false: straight from registers
+
+  bool operator==(const GemmConfig& o) const;
+  bool operator!=(const GemmConfig& o) const { return !(*this == o); }
+  std::string str() const;  // the fixed fields: "block_m=128, num_stages=3"
+};
+
+// Which index of an operand is contiguous in memory (and so in its shared-memory tile).
+enum class Major : std::uint8_t { k, mn };
+
+// All compile-time constants of one kernel. Two equal ones are the same kernel for a given target.
+struct KernelConfig {
+  Family family = Family::sm80;
+  DType in = DType::f16, out = DType::f16;
+  Major a_major = Major::k, b_major = Major::k;
+  int block_m = 0, block_n = 0, block_k = 0, warp_m = 0, warp_n = 0, num_stages = 0;
+  bool swizzle = true;
+  int raster_group = 0;
+  bool staged_stores = true;
+  int a_copy_bytes = 16,
+      b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
+  int d_vector = 8;       // elements of D (and C) per access; 1: any strides
+  bool has_c = false;
+
+  int threads() const { return block_m / warp_m * (block_n / warp_n) * 32; }
+  bool operator==(const KernelConfig& o) const;
+  bool operator!=(const KernelConfig& o) const { return !(*this == o); }
+  std::string str() const;  // "sm80 128x128x64, warp 64x64, 3 stages, raster 8"
+};
+
+struct KernelConfigHash {
+  FASTGEMM_API std::size_t operator()(const KernelConfig& c) const;
+};
+
+// Predicted microseconds, by cause.
+struct Cost {
+  double waves = 0;        // CTAs / CTAs that run at once
+  double tensor_us = 0;    // Tensor Cores, as if nothing else took time
+  double shared_us = 0;    // shared-memory bandwidth
+  double l2_us = 0;        // operands from L2 into shared memory
+  double dram_us = 0;      // every byte once from and to DRAM
+  double copy_us = 0;      // narrow copies: instructions, where 16-byte reads are not possible
+  double overhead_us = 0;  // launch, first fetch, epilogue of the last wave
+  double total_us = 0;
+};
+
+struct Candidate {
+  std::string strategy;
+  KernelConfig kernel;
+  Cost cost;
+  std::string refused;  // why check() refused it, in words; empty: it can run
+};
+
+struct Plan {
+  GemmProblem problem;  // canonical
+  HardwareSpec hardware;
+  KernelConfig kernel;
+  std::string strategy;
+  Cost cost;
+  int threads = 0;                    // per CTA
+  int shared_bytes = 0;               // dynamic shared memory per CTA
+  int ctas_per_sm = 0;                // by shared memory, threads and (estimated) registers
+  std::int64_t ctas = 0;              // the grid
+  std::vector<Candidate> considered;  // best first, refused ones last
+
+  FASTGEMM_API std::string str() const;      // one line
+  FASTGEMM_API std::string explain() const;  // the decision with its costs, and the runners-up
+};
+
+// Why this kernel cannot run for this problem on this hardware: need, limit and configuration in
+// words; empty when it can. The one predicate for planner, tuner and overrides.
+FASTGEMM_API std::string check(const KernelConfig& kernel, const HardwareSpec& hardware);
+
+// Candidates -> check -> cost -> pick. Throws InvalidValue / InvalidType when nothing can run.
+FASTGEMM_API Plan plan(const GemmProblem& problem, const HardwareSpec& hardware,
+                       const GemmConfig& config = {});
+
+// The names of the tiling strategies, in the order in which they are tried.
+FASTGEMM_API std::vector<std::string> strategies();
+
+}  // namespace fastgemm
