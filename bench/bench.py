@@ -1,0 +1,178 @@
+"""fastgemm against cuBLAS on this GPU: kernel time, share of the floor, host time a call, first call.
+
+    python bench/bench.py --suite readme --dtype bfloat16 --out results.json
+    python bench/table.py results.json          # into the README
+
+The floor of a product is the larger of bytes / bandwidth and flops / peak rate. Both ceilings are the
+data sheet's (fastgemm.devices()) unless --read-gbps and --peak-tflops give measured ones.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+
+import torch
+from providers import PROVIDERS
+from shapes import SUITES
+from timing import DTYPES, Operands, microseconds, worst_error
+
+import fastgemm
+
+HERE = Path(__file__).resolve().parent
+
+
+def geomean(values):
+    return statistics.geometric_mean(values)
+
+
+def machine():
+    """Which GPU, driver, versions and commit the numbers belong to."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
+    gpu, driver = torch.cuda.get_device_name(), "unknown"
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        driver = subprocess.check_output(query, text=True).split(",")[1].strip()
+    commit = "unknown"
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        git = ["git", "-C", HERE, "describe", "--always", "--dirty", "--exclude=*"]
+        commit = subprocess.check_output(git, text=True, stderr=subprocess.DEVNULL).strip()
+    versions = {"python": platform.python_version(), "cuda (torch)": torch.version.cuda}
+    for name in ("fastgemm", "torch", "cupy-cuda13x", "nvidia-cuda-nvrtc", "nvidia-cublas"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    return {"gpu": gpu, "driver": driver, "commit": commit, "date": date, "versions": versions}
+
+
+def ceilings(options):
+    """Bytes and flops a microsecond, at most."""
+    device = fastgemm.devices()[torch.cuda.current_device()]
+    arch_flops = device.sms * device.arch.mma_flops_per_clock * device.clock_ghz * 1e3
+    return {
+        "read_bytes_per_us": (options.read_gbps or device.dram_gbps) * 1e3,
+        "flops_per_us": options.peak_tflops * 1e6 if options.peak_tflops else arch_flops,
+        "measured": bool(options.read_gbps and options.peak_tflops),
+    }
+
+
+def measure(shape, calls, options, ceiling):
+    operands = Operands(shape.m, shape.n, shape.k, options.dtype, options.layout)
+    floor = max(
+        operands.bytes / ceiling["read_bytes_per_us"], operands.flops / ceiling["flops_per_us"]
+    )
+    row = {**shape._asdict(), "floor_us": floor, "us": {}, "error": {}, "not_run": {}}
+    runnable = {}
+    for name, call in calls.items():
+        try:
+            row["error"][name] = worst_error(call, operands)
+            runnable[name] = call
+        except (RuntimeError, TypeError, ValueError) as error:
+            row["not_run"][name] = f"{type(error).__name__}: {error}"
+    row["us"] = microseconds(runnable, operands, floor, options.rounds)
+    return row
+
+
+def host_microseconds(call, dtype, calls_in_batch=200, batches=25):
+    """What one call of a small product keeps the host busy for; the GPU's queue never fills."""
+    operands = Operands(64, 64, 64, dtype, "nt")
+    a, b, d = operands.sets[0]
+    samples = []
+    for _ in range(batches):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(calls_in_batch):
+            call(a, b, d)
+        samples.append((time.perf_counter() - begin) * 1e6 / calls_in_batch)
+    return statistics.median(samples)
+
+
+def first_calls():
+    """First product of a new process: with an empty disk cache, then from the disk cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "FASTGEMM_CACHE_DIR": cache}
+        command = [sys.executable, HERE / "first_call.py"]
+        cold, disk = (
+            json.loads(subprocess.check_output(command, env=environment, text=True))
+            for _ in range(2)
+        )
+    return {"cold": cold["first_ms"], "disk": disk["first_ms"], "warm": disk["second_ms"]}
+
+
+def print_row(row):
+    cells = [f"{name} {us:9.2f} us" for name, us in row["us"].items()]
+    cells += [f"{name} not run ({reason[:60]})" for name, reason in row["not_run"].items()]
+    wrong = [name for name, error in row["error"].items() if not error <= 1]
+    share = row["floor_us"] / row["us"]["fastgemm"] if "fastgemm" in row["us"] else 0
+    print(
+        f"{row['family']:8} {row['m']:6} {row['n']:6} {row['k']:6}  " + "  ".join(cells),
+        f" share of floor {share:.2f}",
+        f"  WRONG: {', '.join(wrong)}" if wrong else "",
+        flush=True,
+    )
+
+
+def print_summary(rows):
+    for peer in ("torch", "cupy"):
+        speed = {
+            family: [r["us"][peer] / r["us"]["fastgemm"] for r in rows if r["family"] == family]
+            for family in dict.fromkeys(r["family"] for r in rows)
+            if all({peer, "fastgemm"} <= r["us"].keys() for r in rows if r["family"] == family)
+        }
+        for family, values in speed.items():
+            print(
+                f"{family:8} speed over cuBLAS ({peer}): geomean {geomean(values):.3f},"
+                f" worst {min(values):.3f} of {len(values)}"
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", choices=SUITES, default="readme")
+    parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
+    parser.add_argument("--layout", choices=("nn", "nt", "tn", "tt"), default="nt")
+    parser.add_argument("--providers", default=",".join(PROVIDERS), help="comma-separated")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--read-gbps", type=float, help="measured read bandwidth, 10^9 bytes/s")
+    parser.add_argument("--peak-tflops", type=float, help="measured peak rate, 10^12 flops/s")
+    parser.add_argument("--commit", help="where the sources have no git history with them")
+    parser.add_argument("--out", default="results.json")
+    options = parser.parse_args()
+
+    calls = {}
+    for name in options.providers.split(","):
+        try:
+            calls[name] = PROVIDERS[name]()
+        except ImportError as error:
+            print(f"{name}: {error}")
+    results = {**machine(), "dtype": options.dtype, "layout": options.layout}
+    results["commit"] = options.commit or results["commit"]
+    results["ceilings"] = ceilings(options)
+    results["rows"] = []
+    for shape in SUITES[options.suite]:
+        results["rows"].append(measure(shape, calls, options, results["ceilings"]))
+        print_row(results["rows"][-1])
+        torch.cuda.empty_cache()
+    print_summary(results["rows"])
+
+    results["host_us"] = {
+        name: host_microseconds(call, options.dtype)
+        for name, call in calls.items()
+        if all(name in row["us"] for row in results["rows"])
+    }
+    results["first_call_ms"] = first_calls()
+    print("host time a call, us:", results["host_us"])
+    print("first call, ms:", results["first_call_ms"])
+    Path(options.out).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

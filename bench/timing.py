@@ -1,0 +1,106 @@
+"""Times products on one GPU: operands from memory instead of L2, CUDA graphs, providers in turns, medians."""
+
+import statistics
+from dataclasses import dataclass, field
+
+import torch
+
+MAX_SETS = 64
+GRAPH_US = 5000.0  # a graph this long makes the cost of its own launch and of the events invisible
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass
+class Operands:
+    """Sets of (a, b, d) used in rotation, so that 3 x L2 passes between two uses of one set.
+
+    Products of less than 3 * L2 / MAX_SETS bytes stay in L2 in part; that is so for every provider.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    layout: str
+    sets: list = field(init=False)
+
+    def __post_init__(self):
+        torch.manual_seed(0)
+        kind = {"dtype": DTYPES[self.dtype], "device": "cuda"}
+
+        def operand(rows, cols, letter):
+            if letter == "n":
+                return torch.randn(rows, cols, **kind)
+            return torch.randn(cols, rows, **kind).t()
+
+        l2 = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        count = min(MAX_SETS, max(2, 1 + 3 * l2 // self.bytes))
+        self.sets = [
+            (
+                operand(self.m, self.k, self.layout[0]),
+                operand(self.k, self.n, self.layout[1]),
+                torch.empty(self.m, self.n, **kind),
+            )
+            for _ in range(count)
+        ]
+
+    @property
+    def bytes(self):
+        return 2 * (self.m * self.k + self.k * self.n + self.m * self.n)
+
+    @property
+    def flops(self):
+        return 2 * self.m * self.n * self.k
+
+
+def worst_error(call, operands, sampled_rows=64):
+    """The largest error of `call`'s product, in units of one rounding plus what float32 sums of K terms drift.
+
+    Elementwise on sampled rows, over a d poisoned with NaN; above 1 (or NaN) is wrong.
+    """
+    a, b, d = operands.sets[0]
+    d.fill_(float("nan"))
+    call(a, b, d)
+    picked = torch.linspace(0, operands.m - 1, min(operands.m, sampled_rows), device="cuda").long()
+    rows, b = a[picked].double(), b.double()
+    exact = rows @ b
+    rounding = torch.finfo(d.dtype).eps / 2 * exact.abs()
+    sums = 2 * operands.k**0.5 * torch.finfo(torch.float32).eps * (rows.abs() @ b.abs())
+    tiny = torch.finfo(d.dtype).tiny
+    return ((d[picked].double() - exact).abs() / (rounding + sums + tiny)).max().item()
+
+
+def capture(call, operands, expected_us):
+    """A CUDA graph of whole rotations of `call`, and the number of products in it."""
+    sets = operands.sets
+    rotations = max(1, round(GRAPH_US / (expected_us + 3.0) / len(sets)))
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for arrays in sets[:3]:
+            call(*arrays)
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(rotations):
+            for arrays in sets:
+                call(*arrays)
+    return graph, rotations * len(sets)
+
+
+def microseconds(calls, operands, expected_us, rounds=9):
+    """Median microseconds of one product for each named call; the calls take turns in every round."""
+    graphs = {name: capture(call, operands, expected_us) for name, call in calls.items()}
+    samples = {name: [] for name in calls}
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for round_number in range(rounds + 1):
+        order = list(graphs) if round_number % 2 else list(reversed(graphs))
+        for name in order:
+            graph, products = graphs[name]
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            if round_number > 0:
+                samples[name].append(begin.elapsed_time(end) * 1e3 / products)
+    return {name: statistics.median(values) for name, values in samples.items()}
