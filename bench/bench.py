@@ -1,10 +1,10 @@
-"""fastgemm against cuBLAS on this GPU: kernel time, share of the floor, host time a call, first call.
+"""fastgemm against cuBLAS on this GPU: kernel time, share of the floor, host time, first call.
 
     python bench/bench.py --suite readme --dtype bfloat16 --out results.json
     python bench/table.py results.json          # into the README
 
-The floor of a product is the larger of bytes / bandwidth and flops / peak rate. Both ceilings are the
-data sheet's (fastgemm.devices()) unless --read-gbps and --peak-tflops give measured ones.
+The floor of a product is the larger of bytes / bandwidth and flops / peak rate. Both ceilings are
+the data sheet's (fastgemm.devices()) unless --read-gbps and --peak-tflops give measured ones.
 """
 
 import argparse
@@ -21,12 +21,11 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+import fastgemm
 import torch
 from providers import PROVIDERS
 from shapes import SUITES
 from timing import DTYPES, Operands, microseconds, worst_error
-
-import fastgemm
 
 HERE = Path(__file__).resolve().parent
 

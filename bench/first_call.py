@@ -1,4 +1,4 @@
-"""Prints what the first and the second product of a process take, in milliseconds; bench.py runs it twice."""
+"""Prints the milliseconds of the first and the second product of a process; bench.py runs it."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Writes the README's benchmark table from the JSON files of bench.py, between its two marker comments."""
+"""Writes the README's benchmark tables from JSON files of bench.py, between two marker comments."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Times products on one GPU: operands from memory instead of L2, CUDA graphs, providers in turns, medians."""
+"""Times products on a GPU: operands from memory, not L2; CUDA graphs; turns; medians."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class Operands:
 
 
 def worst_error(call, operands, sampled_rows=64):
-    """The largest error of `call`'s product, in units of one rounding plus what float32 sums of K terms drift.
+    """The largest error of `call`'s product, in units of one rounding plus the drift of float32 sums.
 
     Elementwise on sampled rows, over a d poisoned with NaN; above 1 (or NaN) is wrong.
     """
@@ -89,7 +89,7 @@ def capture(call, operands, expected_us):
 
 
 def microseconds(calls, operands, expected_us, rounds=9):
-    """Median microseconds of one product for each named call; the calls take turns in every round."""
+    """Median microseconds of a product for each named call; calls take turns in every round."""
     graphs = {name: capture(call, operands, expected_us) for name, call in calls.items()}
     samples = {name: [] for name in calls}
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
