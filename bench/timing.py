@@ -54,7 +54,7 @@ class Operands:
 
 
 def worst_error(call, operands, sampled_rows=64):
-    """The largest error of `call`'s product, in units of one rounding plus the drift of float32 sums.
+    """The largest error of `call`, in units of one rounding plus the drift of float32 sums.
 
     Elementwise on sampled rows, over a d poisoned with NaN; above 1 (or NaN) is wrong.
     """

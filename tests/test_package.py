@@ -1,4 +1,4 @@
-"""What a user installs: sdist, wheel and CMake package, in odd folders, away from the source tree."""
+"""What a user installs: sdist, wheel, CMake package, in odd folders, away from the sources."""
 
 import importlib.util
 import os
