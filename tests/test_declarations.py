@@ -19,7 +19,7 @@ INCLUDE_FOLDERS = {
 
 
 def installed_include_folders(major: str) -> list[Path]:
-    """The include folders of the nvidia-cuda-runtime and nvidia-cuda-nvrtc wheels of one CUDA major."""
+    """Where the wheels nvidia-cuda-runtime and nvidia-cuda-nvrtc put their headers."""
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     return [

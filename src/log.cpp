@@ -1,0 +1,70 @@
+// The log hook and the verbose switch.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "log_internal.hpp"
+
+namespace fastgemm {
+namespace {
+
+void write_to_stderr(LogLevel level, const std::string& message) {
+  std::fprintf(stderr, "fastgemm%s: %s\n", level == LogLevel::warning ? " warning" : "",
+               message.c_str());
+}
+
+std::mutex& hook_mutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+
+std::shared_ptr<const LogHook>& hook() {
+  static auto& hook = *new std::shared_ptr<const LogHook>;
+  return hook;
+}
+
+// A hook may take the GIL, so that it must never run under a lock.
+void emit(LogLevel level, const std::string& message) {
+  std::shared_ptr<const LogHook> current;
+  {
+    std::lock_guard<std::mutex> lock(hook_mutex());
+    current = hook();
+  }
+  if (current)
+    (*current)(level, message);
+  else
+    write_to_stderr(level, message);
+}
+
+bool verbose_from_environment() {
+  const char* value = std::getenv("FASTGEMM_VERBOSE");
+  return value && *value && std::strcmp(value, "0") != 0;
+}
+
+std::atomic<bool>& verbose_switch() {
+  static std::atomic<bool> on{verbose_from_environment()};
+  return on;
+}
+
+}  // namespace
+
+void set_log_hook(LogHook new_hook) {
+  auto next = new_hook ? std::make_shared<const LogHook>(std::move(new_hook)) : nullptr;
+  std::lock_guard<std::mutex> lock(hook_mutex());
+  hook().swap(next);
+}
+
+void set_verbose(bool on) { verbose_switch().store(on, std::memory_order_relaxed); }
+
+bool verbose() { return verbose_switch().load(std::memory_order_relaxed); }
+
+void log_info(const std::string& message) {
+  if (verbose()) emit(LogLevel::info, message);
+}
+
+void log_warning(const std::string& message) { emit(LogLevel::warning, message); }
+
+}  // namespace fastgemm
