@@ -8,21 +8,17 @@ the data sheet's (fastgemm.devices()) unless --read-gbps and --peak-tflops give 
 """
 
 import argparse
-import contextlib
-import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from importlib import metadata
 from pathlib import Path
 
-import fastgemm
 import torch
+from machine import ceilings, machine
 from providers import PROVIDERS
 from shapes import SUITES
 from timing import DTYPES, Operands, microseconds, worst_error
@@ -32,35 +28,6 @@ HERE = Path(__file__).resolve().parent
 
 def geomean(values):
     return statistics.geometric_mean(values)
-
-
-def machine():
-    """Which GPU, driver, versions and commit the numbers belong to."""
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
-    gpu, driver = torch.cuda.get_device_name(), "unknown"
-    with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        driver = subprocess.check_output(query, text=True).split(",")[1].strip()
-    commit = "unknown"
-    with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        git = ["git", "-C", HERE, "describe", "--always", "--dirty", "--exclude=*"]
-        commit = subprocess.check_output(git, text=True, stderr=subprocess.DEVNULL).strip()
-    versions = {"python": platform.python_version(), "cuda (torch)": torch.version.cuda}
-    for name in ("fastgemm", "torch", "cupy-cuda13x", "nvidia-cuda-nvrtc", "nvidia-cublas"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
-    return {"gpu": gpu, "driver": driver, "commit": commit, "date": date, "versions": versions}
-
-
-def ceilings(options):
-    """Bytes and flops a microsecond, at most."""
-    device = fastgemm.devices()[torch.cuda.current_device()]
-    arch_flops = device.sms * device.arch.mma_flops_per_clock * device.clock_ghz * 1e3
-    return {
-        "read_bytes_per_us": (options.read_gbps or device.dram_gbps) * 1e3,
-        "flops_per_us": options.peak_tflops * 1e6 if options.peak_tflops else arch_flops,
-        "measured": bool(options.read_gbps and options.peak_tflops),
-    }
 
 
 def measure(shape, calls, options, ceiling):
@@ -154,7 +121,7 @@ def main():
             print(f"{name}: {error}")
     results = {**machine(), "dtype": options.dtype, "layout": options.layout}
     results["commit"] = options.commit or results["commit"]
-    results["ceilings"] = ceilings(options)
+    results["ceilings"] = ceilings(options.read_gbps, options.peak_tflops)
     results["rows"] = []
     for shape in SUITES[options.suite]:
         results["rows"].append(measure(shape, calls, options, results["ceilings"]))
