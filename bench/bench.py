@@ -10,12 +10,12 @@ the data sheet's (fastgemm.devices()) unless --read-gbps and --peak-tflops give 
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import geometric_mean, median
 
 import torch
 from machine import ceilings, machine
@@ -24,10 +24,6 @@ from shapes import SUITES
 from timing import DTYPES, Operands, microseconds, worst_error
 
 HERE = Path(__file__).resolve().parent
-
-
-def geomean(values):
-    return statistics.geometric_mean(values)
 
 
 def measure(shape, calls, options, ceiling):
@@ -58,7 +54,7 @@ def host_microseconds(call, dtype, calls_in_batch=200, batches=25):
         for _ in range(calls_in_batch):
             call(a, b, d)
         samples.append((time.perf_counter() - begin) * 1e6 / calls_in_batch)
-    return statistics.median(samples)
+    return median(samples)
 
 
 def first_calls():
@@ -95,7 +91,7 @@ def print_summary(rows):
         }
         for family, values in speed.items():
             print(
-                f"{family:8} speed over cuBLAS ({peer}): geomean {geomean(values):.3f},"
+                f"{family:8} speed over cuBLAS ({peer}): geomean {geometric_mean(values):.3f},"
                 f" worst {min(values):.3f} of {len(values)}"
             )
 
