@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,10 +43,11 @@ struct GemmProblem {
 
 // A problem over freshly allocated, packed arrays (data = nullptr counts as aligned). `layout` is
 // two letters, for A then B: 'n' is stored as written (m x k, k x n, row-major), 't' is stored
-// transposed. "nt" is the layout of a linear layer, whose weight is (n, k). Throws InvalidValue.
+// transposed. "nt" is the layout of a linear layer, whose weight is (n, k). D has A's dtype unless
+// `out_dtype` says otherwise. Throws InvalidValue, InvalidType.
 FASTGEMM_API GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,
                                         std::string_view layout = "nt", std::int64_t batch = 1,
-                                        DType out_dtype = DType::f16, bool has_c = false);
+                                        std::optional<DType> out_dtype = {}, bool has_c = false);
 
 // Refuses what cannot be computed: negative or excessive extents, unsupported dtypes, D with two
 // elements in one place, D overlapping A, B or (unless identical) C. Throws InvalidValue or
