@@ -23,20 +23,21 @@ constexpr bool yes = true, no = false;
 //                     sm_100 and sm_103 follow from the datasheets of the cards below
 //   GHz               of the first card of that architecture below
 //   instructions      PTX ISA, target notes of mma, ldmatrix, cp.async and wgmma
+//   mma.sync          sm_90: measured on an H200; sm_100 to sm_110: assumed to keep sm_90's rate per SM
 const ArchSpec kArchs[] = {
-    // cc generation   smem/SM    smem/CTA   reserved registers reg/thr warps CTAs flop/clk  GHz    bf16 ldmatrix cp.async m16n8k16 tma+wgmma
-    { 70, "Volta",      96 * KiB,  96 * KiB, 0,       65536,    255,    64,   32,  1024,     1.530, no,  no,      no,      no,      no},
-    { 75, "Turing",     64 * KiB,  64 * KiB, 0,       65536,    255,    32,   16,  1024,     1.590, no,  yes,     no,      no,      no},
-    { 80, "Ampere",    164 * KiB, 163 * KiB, 1 * KiB, 65536,    255,    64,   32,  2048,     1.410, yes, yes,     yes,     yes,     no},
-    { 86, "Ampere",    100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   16,  1024,     1.695, yes, yes,     yes,     yes,     no},
-    { 87, "Ampere",    164 * KiB, 163 * KiB, 1 * KiB, 65536,    255,    48,   16,  2048,     1.300, yes, yes,     yes,     yes,     no},
-    { 89, "Ada",       100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   24,  1024,     2.520, yes, yes,     yes,     yes,     no},
-    { 90, "Hopper",    228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    64,   32,  4096,     1.830, yes, yes,     yes,     yes,     yes},
-    {100, "Blackwell", 228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    64,   32,  8192,     1.850, yes, yes,     yes,     yes,     no},
-    {103, "Blackwell", 228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    64,   32,  8192,     1.850, yes, yes,     yes,     yes,     no},
-    {110, "Blackwell", 228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    48,   24,  8192,     1.575, yes, yes,     yes,     yes,     no},
-    {120, "Blackwell", 100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   24,  1024,     2.407, yes, yes,     yes,     yes,     no},
-    {121, "Blackwell", 100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   24,  1024,     2.550, yes, yes,     yes,     yes,     no},
+    // cc generation   smem/SM    smem/CTA   reserved registers reg/thr warps CTAs flop/clk  GHz    bf16 ldmatrix cp.async m16n8k16 tma+wgmma mma.sync
+    { 70, "Volta",      96 * KiB,  96 * KiB, 0,       65536,    255,    64,   32,  1024,     1.530, no,  no,      no,      no,      no,       1},
+    { 75, "Turing",     64 * KiB,  64 * KiB, 0,       65536,    255,    32,   16,  1024,     1.590, no,  yes,     no,      no,      no,       1},
+    { 80, "Ampere",    164 * KiB, 163 * KiB, 1 * KiB, 65536,    255,    64,   32,  2048,     1.410, yes, yes,     yes,     yes,     no,       1},
+    { 86, "Ampere",    100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   16,  1024,     1.695, yes, yes,     yes,     yes,     no,       1},
+    { 87, "Ampere",    164 * KiB, 163 * KiB, 1 * KiB, 65536,    255,    48,   16,  2048,     1.300, yes, yes,     yes,     yes,     no,       1},
+    { 89, "Ada",       100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   24,  1024,     2.520, yes, yes,     yes,     yes,     no,       1},
+    { 90, "Hopper",    228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    64,   32,  4096,     1.830, yes, yes,     yes,     yes,     yes,      0.62},
+    {100, "Blackwell", 228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    64,   32,  8192,     1.850, yes, yes,     yes,     yes,     no,       0.31},
+    {103, "Blackwell", 228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    64,   32,  8192,     1.850, yes, yes,     yes,     yes,     no,       0.31},
+    {110, "Blackwell", 228 * KiB, 227 * KiB, 1 * KiB, 65536,    255,    48,   24,  8192,     1.575, yes, yes,     yes,     yes,     no,       0.31},
+    {120, "Blackwell", 100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   24,  1024,     2.407, yes, yes,     yes,     yes,     no,       1},
+    {121, "Blackwell", 100 * KiB,  99 * KiB, 1 * KiB, 65536,    255,    48,   24,  1024,     2.550, yes, yes,     yes,     yes,     no,       1},
 };
 
 struct Card {

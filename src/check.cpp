@@ -1,0 +1,70 @@
+// check(): the one predicate of what can run, in words. Planner, tuner and overrides all ask it.
+#include "fastgemm/error.hpp"
+#include "planner.hpp"
+
+namespace fastgemm {
+namespace {
+
+std::string need(const std::string& what, long long needed, const std::string& unit,
+                 long long limit) {
+  return "needs " + std::to_string(needed) + " " + unit + " of " + what + ", the limit is " +
+         std::to_string(limit);
+}
+
+std::string refuse_instructions(const KernelConfig& k, const ArchSpec& arch) {
+  const std::string on = " on " + arch_name(arch.cc);
+  if (k.family == Family::sm80 && !(arch.cp_async && arch.mma_m16n8k16))
+    return "family sm80 needs cp.async and mma.m16n8k16 (compute capability 8.0), not there" + on;
+  if (k.family == Family::sm75 && !arch.ldmatrix)
+    return "family sm75 needs ldmatrix (compute capability 7.5), not there" + on;
+  if (k.in == DType::bf16 && !arch.bf16)
+    return "bfloat16 needs compute capability 8.0; use float16" + on;
+  if (k.in == DType::bf16 && k.family != Family::sm80)
+    return std::string("family ") + name(k.family) +
+           " multiplies float16 only; bfloat16 needs family sm80";
+  return {};
+}
+
+std::string refuse_shape(const KernelConfig& k) {
+  const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
+  if (!multiple(k.block_m, 16) || !multiple(k.block_n, 16) || k.block_m > 512 || k.block_n > 512)
+    return "block_m and block_n have to be multiples of 16 up to 512";
+  if (!multiple(k.block_k, 32) || k.block_k > 256)
+    return "block_k has to be a multiple of 32 up to 256 (fragments are loaded for pairs of "
+           "16-deep slices)";
+  if (!multiple(k.warp_m, 16) || !multiple(k.warp_n, 16) || k.block_m % k.warp_m != 0 ||
+      k.block_n % k.warp_n != 0)
+    return "warp_m and warp_n have to be multiples of 16 that divide block_m and block_n";
+  if (k.threads() > 1024)
+    return "has " + std::to_string(k.threads()) +
+           " threads, the limit is 1024: make the warp tile larger";
+  if (k.num_stages < 1 || k.num_stages > 32) return "num_stages has to be 1..32";
+  if (k.family != Family::sm80 && k.num_stages > 2)
+    return std::string("family ") + name(k.family) + " has no cp.async: num_stages is 1 or 2";
+  if (k.raster_group < 0 || k.raster_group > 1024) return "raster_group has to be 0..1024 (0: off)";
+  return {};
+}
+
+}  // namespace
+
+std::string check(const KernelConfig& k, const HardwareSpec& hw) {
+  std::string why = refuse_instructions(k, hw.arch);
+  if (why.empty()) why = refuse_shape(k);
+  if (!why.empty()) return why;
+
+  const int shared = shared_bytes(k);
+  if (shared > hw.arch.shared_per_block)
+    return need("shared memory", shared, "bytes", hw.arch.shared_per_block) + " per CTA on " +
+           arch_name(hw.arch.cc) + ": fewer num_stages, or a smaller block_m, block_n or block_k";
+  const int registers = estimated_registers(k);
+  if (registers > hw.arch.registers_per_thread)
+    return need("registers", registers, "(estimated)", hw.arch.registers_per_thread) +
+           " per thread, it would spill: make the warp tile smaller";
+  if (registers * k.threads() > hw.arch.registers_per_sm)
+    return need("registers", registers * k.threads(), "(estimated)", hw.arch.registers_per_sm) +
+           " per SM: make the block tile smaller";
+  if (ctas_per_sm(k, hw) < 1) return "does not fit on an SM of " + arch_name(hw.arch.cc);
+  return {};
+}
+
+}  // namespace fastgemm

@@ -1,0 +1,87 @@
+// Writes the source of one kernel: its constants by name, and an extern "C" entry.
+#include "codegen.hpp"
+
+#include "fastgemm/kernel.hpp"
+#include "planner.hpp"
+
+namespace fastgemm {
+namespace {
+
+const char* short_name(DType t) {
+  return t == DType::f16 ? "f16" : t == DType::bf16 ? "bf16" : "f32";
+}
+const char* device_type(DType t) {
+  return t == DType::f16 ? "Float16" : t == DType::bf16 ? "Bfloat16" : "Float32";
+}
+const char* device_major(Major m) { return m == Major::k ? "Major::K" : "Major::MN"; }
+const char* device_bool(bool b) { return b ? "true" : "false"; }
+int device_family(Family f) { return f == Family::sm70 ? 70 : f == Family::sm75 ? 75 : 80; }
+
+class Source {
+ public:
+  void line(const std::string& text) { text_ += text + "\n"; }
+  void constant(const std::string& type, const std::string& name, const std::string& value) {
+    line("  static constexpr " + type + " " + name + " = " + value + ";");
+  }
+  void constant(const std::string& name, int value) {
+    constant("int", name, std::to_string(value));
+  }
+  void constant(const std::string& name, bool value) { constant("bool", name, device_bool(value)); }
+  std::string str() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::string kernel_name(const KernelConfig& k) {
+  const auto n = [](int i) { return std::to_string(i); };
+  std::string s = std::string("fastgemm_") + name(k.family) + "_" + short_name(k.in);
+  if (k.out != k.in) s += std::string("_") + short_name(k.out);
+  s += std::string("_") + (k.a_major == Major::k ? "k" : "m") + (k.b_major == Major::k ? "k" : "n");
+  s += "_" + n(k.block_m) + "x" + n(k.block_n) + "x" + n(k.block_k) + "_warp" + n(k.warp_m) + "x" +
+       n(k.warp_n);
+  s += "_stages" + n(k.num_stages) + "_raster" + n(k.raster_group);
+  if (!k.swizzle) s += "_plain";
+  if (!k.staged_stores) s += "_direct";
+  s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
+  if (k.has_c) s += "_c";
+  return s;
+}
+
+std::string kernel_source(const KernelConfig& k) {
+  Source s;
+  s.line("#include \"fastgemm/device/gemm_kernel.cuh\"");
+  s.line("using namespace fastgemm;");
+  s.line("struct Config {");
+  s.line(std::string("  using Input = ") + device_type(k.in) + ";");
+  s.line(std::string("  using Output = ") + device_type(k.out) + ";");
+  s.constant("FAMILY", device_family(k.family));
+  s.constant("Major", "A_MAJOR", device_major(k.a_major));
+  s.constant("Major", "B_MAJOR", device_major(k.b_major));
+  s.constant("BLOCK_M", k.block_m);
+  s.constant("BLOCK_N", k.block_n);
+  s.constant("BLOCK_K", k.block_k);
+  s.constant("WARP_M", k.warp_m);
+  s.constant("WARP_N", k.warp_n);
+  s.constant("NUM_STAGES", k.num_stages);
+  s.constant("SWIZZLE", k.swizzle);
+  s.constant("RASTER_GROUP", k.raster_group);
+  s.constant("STAGED_STORES", k.staged_stores);
+  s.constant("A_COPY_BYTES", k.a_copy_bytes);
+  s.constant("B_COPY_BYTES", k.b_copy_bytes);
+  s.constant("D_VECTOR", k.d_vector);
+  s.constant("HAS_C", k.has_c);
+  s.line("};");
+  s.line("static_assert(shared_bytes<Config>() == " + std::to_string(shared_bytes(k)) + ");");
+  s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) + ")");
+  s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params) {");
+  s.line("  gemm_kernel<Config>(params);");
+  s.line("}");
+  return s.str();
+}
+
+std::string generate_source(const Plan& plan) { return kernel_source(plan.kernel); }
+
+}  // namespace fastgemm

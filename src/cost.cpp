@@ -1,0 +1,72 @@
+// cost(): predicted microseconds of a kernel, from the hardware row. Its terms are what explain()
+// prints.
+#include <algorithm>
+
+#include "planner.hpp"
+
+namespace fastgemm {
+namespace {
+
+double ceil_div(double a, double b) {
+  return static_cast<double>(static_cast<std::int64_t>((a + b - 1) / b));
+}
+
+// Warp instructions per 16-byte chunk of a k-tile: one copy where 16 bytes go at once, else one per
+// piece with its address and bounds; single elements pass through registers.
+double copy_instructions(int copy_bytes) {
+  return copy_bytes == 16 ? 6 : copy_bytes > 2 ? 16.0 / copy_bytes * 6 : 8 * 8;
+}
+
+}  // namespace
+
+Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  const double cycles_per_us = hw.clock_ghz * 1e3;
+  const double ctas = static_cast<double>(tiles_m(c, p) * tiles_n(c, p) * p.batch);
+  const int resident = std::max(1, ctas_per_sm(c, hw));
+  const double k_tiles = ceil_div(static_cast<double>(p.k), c.block_k);
+  const double ctas_of_busiest_sm = ceil_div(ctas, hw.sms);
+  const double rounds = ceil_div(ctas_of_busiest_sm, resident);
+  const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
+
+  // Of one k-tile of one CTA, in cycles of its SM.
+  const double tensor = 2.0 * c.block_m * c.block_n * c.block_k /
+                        (hw.arch.mma_flops_per_clock * hw.arch.mma_sync_share);
+  const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
+  const double fragment_bytes = c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
+                                (c.family == Family::sm70 ? 2 : 1);
+  const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
+  const double copies = (c.block_m * copy_instructions(c.a_copy_bytes) +
+                         c.block_n * copy_instructions(c.b_copy_bytes)) *
+                        c.block_k / 8 / 32 / 4;
+  // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
+  // of a fetch.
+  const double fetch_latency = c.family == Family::sm80 ? 900 : 1200;
+  const double latency =
+      std::max(60.0 + c.block_k / 16 * 40.0, fetch_latency / std::max(c.num_stages - 1, 1) / 1.0);
+
+  Cost r;
+  r.waves = ctas / (static_cast<double>(hw.sms) * resident);
+  r.tensor_us = ctas_of_busiest_sm * k_tiles * tensor / cycles_per_us;
+  r.shared_us = ctas_of_busiest_sm * k_tiles * shared / cycles_per_us;
+  r.copy_us = ctas_of_busiest_sm * k_tiles * copies / cycles_per_us;
+  const double latency_us = rounds * k_tiles * latency / cycles_per_us;
+
+  // L2 feeds an SM about 64 bytes a cycle, all SMs together about half of that each.
+  const double read = ctas * k_tiles * tile_bytes;
+  r.l2_us = std::max(read / (hw.sms * 32.0), ctas_of_busiest_sm * k_tiles * tile_bytes / 64.0) /
+            cycles_per_us;
+  const double unique =
+      (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
+      static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
+  r.dram_us = unique * static_cast<double>(p.batch) / (hw.dram_gbps * 1e3);
+
+  const double epilogue = c.block_m * c.block_n * (8 + out_size) / 128 + 600;
+  r.overhead_us =
+      2.0 + (1500 + epilogue * std::min<double>(ctas_of_busiest_sm, resident)) / cycles_per_us +
+      (rounds - 1) * (800 + epilogue) / cycles_per_us / (resident > 1 ? 2 : 1);
+  r.total_us = r.overhead_us +
+               std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us, r.l2_us, r.dram_us});
+  return r;
+}
+
+}  // namespace fastgemm

@@ -1,0 +1,259 @@
+// plan(): candidates -> check -> cost -> pick, one function each.
+#include "planner.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "fastgemm/error.hpp"
+
+namespace fastgemm {
+namespace {
+
+// The widest access of 16, 8, 4 bytes that all addresses of the operand allow; 2 where its elements
+// do not lie side by side.
+int access_bytes(const MatrixView& v, std::int64_t contiguous_stride, std::int64_t other_stride) {
+  const auto size = static_cast<std::int64_t>(size_of(v.dtype));
+  if (contiguous_stride != 1) return static_cast<int>(size);
+  const std::uint64_t bits = reinterpret_cast<std::uintptr_t>(v.data) |
+                             static_cast<std::uint64_t>(other_stride * size) |
+                             static_cast<std::uint64_t>(v.batch_stride * size);
+  for (int bytes : {16, 8, 4})
+    if (bytes > size && bits % bytes == 0) return bytes;
+  return static_cast<int>(size);
+}
+
+std::int64_t magnitude(std::int64_t x) { return x < 0 ? -x : x; }
+
+Major major_of(std::int64_t outer_stride, std::int64_t k_stride) {
+  if (k_stride == 1) return Major::k;
+  if (outer_stride == 1) return Major::mn;
+  return magnitude(k_stride) <= magnitude(outer_stride) ? Major::k : Major::mn;
+}
+
+int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std::int64_t k_stride) {
+  return major == Major::k ? access_bytes(v, k_stride, outer_stride)
+                           : access_bytes(v, outer_stride, k_stride);
+}
+
+int output_vector(const MatrixView& v) {
+  return access_bytes(v, v.col_stride, v.row_stride) / static_cast<int>(size_of(v.dtype));
+}
+
+Family best_family(const ArchSpec& arch) {
+  if (arch.cp_async && arch.mma_m16n8k16) return Family::sm80;
+  return arch.ldmatrix ? Family::sm75 : Family::sm70;
+}
+
+// The warp tile with the least shared-memory traffic among those that keep the accumulators in
+// registers and give the four schedulers of an SM a warp each.
+void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
+  const int most_accumulators = k.family == Family::sm80 ? 128 : 64;
+  double best = 1e30;
+  for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
+    for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
+      if (k.block_m % m || k.block_n % n || wish.warp_m.value_or(m) != m ||
+          wish.warp_n.value_or(n) != n)
+        continue;
+      const int warps = k.block_m / m * (k.block_n / n);
+      const int accumulators = m * n / 32;
+      double traffic = 1.0 / m + 1.0 / n;
+      if (accumulators > most_accumulators) traffic += 10;
+      if (warps < 4) traffic += 4 - warps;
+      if (warps > 8) traffic += warps - 8;
+      if (traffic < best) {
+        best = traffic;
+        k.warp_m = m;
+        k.warp_n = n;
+      }
+    }
+  k.warp_m = wish.warp_m.value_or(k.warp_m);
+  k.warp_n = wish.warp_n.value_or(k.warp_n);
+}
+
+// As many stages as K has use for and shared memory has room for, with eight warps on an SM where
+// that many CTAs exist.
+int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
+  if (k.family != Family::sm80) return 2;
+  const int warps = std::max(1, k.threads() / 32);
+  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
+  const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
+  const int resident =
+      static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, std::max(1, 8 / warps)));
+  const int room = std::min(hw.arch.shared_per_block,
+                            hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
+  const std::int64_t k_tiles = std::max<std::int64_t>(1, (p.k + k.block_k - 1) / k.block_k);
+  int stages = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(k_tiles, 2), 6));
+  for (; stages > 2; --stages) {
+    k.num_stages = stages;
+    if (shared_bytes(k) <= room) break;
+  }
+  return stages;
+}
+
+// Rows of tiles to walk together: those that make the tiles of one wave a square of D.
+int choose_raster_group(const KernelConfig& k, const HardwareSpec& hw) {
+  const double wave = static_cast<double>(hw.sms) * std::max(1, ctas_per_sm(k, hw));
+  int group = 1;
+  while (group < 16 && group * group * 2.0 <= wave * k.block_n / k.block_m) group *= 2;
+  return group;
+}
+
+KernelConfig complete(const Tiling& t, const GemmProblem& p, const HardwareSpec& hw,
+                      const GemmConfig& wish) {
+  const ProblemTraits traits = traits_of(p);
+  KernelConfig k;
+  k.family = wish.family.value_or(best_family(hw.arch));
+  k.in = traits.in;
+  k.out = traits.out;
+  k.a_major = traits.a_major;
+  k.b_major = traits.b_major;
+  k.a_copy_bytes = traits.a_copy_bytes;
+  k.b_copy_bytes = traits.b_copy_bytes;
+  k.d_vector = traits.d_vector;
+  k.has_c = traits.has_c;
+  k.block_m = wish.block_m.value_or(t.block_m);
+  k.block_n = wish.block_n.value_or(t.block_n);
+  k.block_k = wish.block_k.value_or(k.family == Family::sm80 ? t.block_k : 32);
+  k.swizzle = wish.swizzle.value_or(true);
+  k.staged_stores = wish.staged_stores.value_or(true);
+  k.warp_m = k.warp_n = 16;
+  choose_warp_tile(k, wish);
+  if (k.block_m <= 0 || k.block_n <= 0 || k.block_k <= 0 || k.warp_m <= 0 || k.warp_n <= 0)
+    return k;  // check() says why
+  k.num_stages = wish.num_stages ? *wish.num_stages : choose_stages(k, p, hw);
+  k.raster_group = 0;
+  if (check(k, hw).empty()) k.raster_group = choose_raster_group(k, hw);
+  k.raster_group = wish.raster_group.value_or(k.raster_group);
+  return k;
+}
+
+std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
+                                  const GemmConfig& wish) {
+  std::vector<Candidate> all;
+  bool known = !wish.strategy;
+  for (const Strategy& s : strategy_list()) {
+    if (wish.strategy && *wish.strategy != s.name) continue;
+    known = true;
+    for (const Tiling& t : s.propose(p, hw)) {
+      Candidate c;
+      c.strategy = s.name;
+      c.kernel = complete(t, p, hw, wish);
+      const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(c));
+    }
+  }
+  if (known) return all;
+  std::string names;
+  for (const std::string& n : strategies()) names += (names.empty() ? "" : ", ") + n;
+  throw InvalidValue("unknown tiling strategy '" + *wish.strategy + "'; there are " + names);
+}
+
+[[noreturn]] void refuse(const std::vector<Candidate>& all, const GemmProblem& p,
+                         const HardwareSpec& hw, const GemmConfig& wish) {
+  std::string message =
+      "no kernel for " + describe(p) + " on " + hw.name + " (" + arch_name(hw.arch.cc) + ")";
+  if (wish != GemmConfig{}) message += " with config " + wish.str();
+  if (all.empty())
+    throw InvalidValue(message + ": strategy '" + wish.strategy.value_or("?") +
+                       "' proposes nothing for this shape");
+  const Candidate& first = all.front();
+  message += ": [" + first.kernel.str() + "] " + first.refused;
+  if (p.a.dtype == DType::bf16 && !hw.arch.bf16) throw InvalidType(message);
+  throw InvalidValue(message);
+}
+
+std::string format(const char* pattern, double a, double b = 0, double c = 0) {
+  char text[160];
+  std::snprintf(text, sizeof text, pattern, a, b, c);
+  return text;
+}
+
+}  // namespace
+
+ProblemTraits traits_of(const GemmProblem& p) {
+  ProblemTraits t;
+  t.in = p.a.dtype;
+  t.out = p.d.dtype;
+  t.a_major = major_of(p.a.row_stride, p.a.col_stride);
+  t.b_major = major_of(p.b.col_stride, p.b.row_stride);
+  t.a_copy_bytes = copy_bytes(p.a, t.a_major, p.a.row_stride, p.a.col_stride);
+  t.b_copy_bytes = copy_bytes(p.b, t.b_major, p.b.col_stride, p.b.row_stride);
+  t.has_c = p.has_c();
+  t.d_vector = output_vector(p.d);
+  if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
+  return t;
+}
+
+std::int64_t tiles_m(const KernelConfig& k, const GemmProblem& p) {
+  return (p.m + k.block_m - 1) / k.block_m;
+}
+std::int64_t tiles_n(const KernelConfig& k, const GemmProblem& p) {
+  return (p.n + k.block_n - 1) / k.block_n;
+}
+
+Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmConfig& config) {
+  validate(problem);
+  Plan result;
+  result.problem = canonical(problem);
+  result.hardware = hardware;
+  const GemmProblem& p = result.problem;
+
+  std::vector<Candidate> all = candidates(p, hardware, config);
+  for (Candidate& c : all) c.refused = check(c.kernel, hardware);
+  for (Candidate& c : all)
+    if (c.refused.empty()) c.cost = cost(c.kernel, p, hardware);
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& x, const Candidate& y) {
+    if (x.refused.empty() != y.refused.empty()) return x.refused.empty();
+    return x.cost.total_us < y.cost.total_us;
+  });
+  if (all.empty() || !all.front().refused.empty()) refuse(all, p, hardware, config);
+
+  const Candidate& pick = all.front();
+  result.kernel = pick.kernel;
+  result.strategy = pick.strategy;
+  result.cost = pick.cost;
+  result.threads = pick.kernel.threads();
+  result.shared_bytes = shared_bytes(pick.kernel);
+  result.ctas_per_sm = ctas_per_sm(pick.kernel, hardware);
+  result.ctas = tiles_m(pick.kernel, p) * tiles_n(pick.kernel, p) * p.batch;
+  if (result.ctas > INT32_MAX)
+    throw InvalidValue(describe(p) + " needs " + std::to_string(result.ctas) + " CTAs of [" +
+                       pick.kernel.str() + "], the limit of a grid is 2147483647: split the batch");
+  result.considered = std::move(all);
+  return result;
+}
+
+std::string Plan::str() const {
+  return describe(problem) + " on " + arch_name(hardware.arch.cc) + ": " + kernel.str() + " (" +
+         strategy + "), " + std::to_string(ctas) + " CTAs of " + std::to_string(threads) +
+         " threads, " + std::to_string(ctas_per_sm) + " per SM, " + std::to_string(shared_bytes) +
+         " bytes shared, " + format("%.2f waves, %.1f us predicted", cost.waves, cost.total_us);
+}
+
+std::string Plan::explain() const {
+  const auto major = [](Major m, const char* outer) {
+    return m == Major::k ? std::string("k") : outer;
+  };
+  std::string s = str() + "\n";
+  s += "  hardware   " + hardware.name + ": " + std::to_string(hardware.sms) + " SMs, " +
+       format("%.2f GHz, %.0f GB/s, L2 %.0f MB\n", hardware.clock_ghz, hardware.dram_gbps,
+              hardware.l2_bytes / 1e6);
+  s += "  operands   A contiguous along " + major(kernel.a_major, "m") + ", read " +
+       std::to_string(kernel.a_copy_bytes) + " bytes at a time; B along " +
+       major(kernel.b_major, "n") + ", " + std::to_string(kernel.b_copy_bytes) +
+       " bytes; D in vectors of " + std::to_string(kernel.d_vector) + "\n";
+  s += "  predicted  " +
+       format("Tensor Cores %.1f us, shared memory %.1f, L2 %.1f, ", cost.tensor_us, cost.shared_us,
+              cost.l2_us) +
+       format("DRAM %.1f, narrow copies %.1f, overhead %.1f\n", cost.dram_us, cost.copy_us,
+              cost.overhead_us);
+  s += "  considered\n";
+  for (const Candidate& c : considered)
+    s += c.refused.empty()
+             ? "    " + format("%8.1f us  ", c.cost.total_us) + c.kernel.str() + " (" + c.strategy +
+                   ")\n"
+             : "     refused    " + c.kernel.str() + " (" + c.strategy + "): " + c.refused + "\n";
+  return s;
+}
+
+}  // namespace fastgemm
