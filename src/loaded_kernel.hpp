@@ -1,0 +1,42 @@
+// A compiled kernel in a device's context, and the bounded cache of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "driver.hpp"
+#include "fastgemm/kernel.hpp"
+#include "fastgemm/plan.hpp"
+#include "lru_cache.hpp"
+
+namespace fastgemm {
+
+struct LoadedKernel {
+  const DeviceContext& device;
+  std::shared_ptr<const CompiledKernel> compiled;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  int threads = 0;               // per CTA
+  int dynamic_shared_bytes = 0;  // per CTA; the function's limit is set to it
+  int occupancy = 0;             // CTAs per SM, by the driver
+
+  // Set by whoever launches it into a capturing stream: the graph may be replayed at any time, so
+  // that the module then stays loaded for good.
+  std::atomic<bool> captured{false};
+};
+
+// The kernel of a plan, compiled and loaded if need be: once for each device and configuration,
+// however many threads ask. Always from machine code, never from PTX. `capturing`: the caller's
+// stream is being captured, so nothing may be synchronised now. Throws CompileError, DeviceError.
+std::shared_ptr<LoadedKernel> load_kernel(const Plan& plan, const DeviceContext& device,
+                                          bool capturing = false);
+
+// A kernel that nobody holds any more may still be running: its module waits here until its context
+// has been synchronised. Happens now and then while loading; this does it at once, for all devices.
+void unload_retired();
+
+LruStats loaded_kernel_stats();  // summed over devices
+void forget_loaded();            // empties the cache; kernels in use live on
+
+}  // namespace fastgemm
