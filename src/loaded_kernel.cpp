@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "fastgemm/error.hpp"
 #include "log_internal.hpp"
 
 namespace fastgemm {
@@ -59,19 +60,11 @@ void retire(LoadedKernel* kernel) {
   delete kernel;
 }
 
-void unload(const std::vector<Retired>& modules) {
-  std::map<const DeviceContext*, std::vector<CUmodule>> by_device;
-  for (const Retired& retired : modules) by_device[retired.device].push_back(retired.module);
-  for (const auto& [device, list] : by_device) {
-    try {
-      const ScopedContext scope(*device);
-      const RelaxedCapture relaxed;
-      check(driver().ctx_synchronize(), "cuCtxSynchronize");
-      for (CUmodule module : list) check(driver().module_unload(module), "cuModuleUnload");
-    } catch (const DeviceError& error) {
-      log_info(std::string("kernels that are no longer used stay loaded: ") + error.what());
-    }
-  }
+void unload(const DeviceContext& device, const std::vector<CUmodule>& modules) {
+  const ScopedContext scope(device);
+  const RelaxedCapture relaxed;
+  check(driver().ctx_synchronize(), "cuCtxSynchronize");
+  for (CUmodule module : modules) check(driver().module_unload(module), "cuModuleUnload");
 }
 
 std::string describe(const CompiledKernel& kernel, const Plan& plan, const DeviceContext& device) {
@@ -132,13 +125,22 @@ std::shared_ptr<LoadedKernel> load_kernel(const Plan& plan, const DeviceContext&
 }
 
 void unload_retired() {
-  std::vector<Retired> modules;
+  State& s = state();
+  std::vector<Retired> retired;
   {
-    State& s = state();
     std::lock_guard<std::mutex> lock(s.mutex);
-    modules.swap(s.retired);
+    retired.swap(s.retired);
   }
-  unload(modules);
+  std::map<const DeviceContext*, std::vector<CUmodule>> by_device;
+  for (const Retired& one : retired) by_device[one.device].push_back(one.module);
+  for (const auto& [device, modules] : by_device) {
+    try {
+      unload(*device, modules);
+    } catch (const DeviceError& error) {
+      // Another thread's capture, or a broken context: they stay loaded for good, which is safe.
+      log_info(std::string("kernels that are no longer used stay loaded: ") + error.what());
+    }
+  }
 }
 
 LruStats loaded_kernel_stats() {
