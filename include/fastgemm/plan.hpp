@@ -19,7 +19,7 @@ FASTGEMM_API const char* name(Family family);
 FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue
 
 // What the caller wants fixed; every field left empty stays the planner's.
-struct GemmConfig {
+struct FASTGEMM_API GemmConfig {
   std::optional<Family> family;
   std::optional<std::string> strategy;  // the name of a tiling strategy, see strategies()
   std::optional<int> block_m, block_n,
@@ -40,7 +40,7 @@ struct GemmConfig {
 enum class Major : std::uint8_t { k, mn };
 
 // All compile-time constants of one kernel. Two equal ones are the same kernel for a given target.
-struct KernelConfig {
+struct FASTGEMM_API KernelConfig {
   Family family = Family::sm80;
   DType in = DType::f16, out = DType::f16;
   Major a_major = Major::k, b_major = Major::k;

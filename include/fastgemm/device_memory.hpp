@@ -1,0 +1,20 @@
+// Memory of a GPU and waiting for it, for callers that have no CUDA runtime of their own.
+#pragma once
+
+#include <cstddef>
+
+#include "fastgemm/export.hpp"
+#include "fastgemm/gemm.hpp"
+
+namespace fastgemm {
+
+// Uninitialised memory on `device`, aligned to 256 bytes. Throws DeviceError.
+FASTGEMM_API void* allocate_on_device(std::size_t bytes, int device);
+
+// Gives it back once the work that the device was given before has ended: waits for it.
+FASTGEMM_API void free_on_device(void* memory, int device) noexcept;
+
+// Returns when everything enqueued on `stream` has ended. Throws DeviceError.
+FASTGEMM_API void synchronize(Stream stream, int device);
+
+}  // namespace fastgemm

@@ -1,0 +1,371 @@
+// The Python extension fastgemm._core: what the package shows of the C++ library.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <variant>
+
+#include "docstrings.hpp"
+#include "errors.hpp"
+#include "fastgemm/gemm.hpp"
+#include "gemm_call.hpp"
+#include "py_ref.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace fastgemm::python {
+namespace {
+
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Names = std::vector<const char*>;
+
+// "Type(field=value, ...)" of the named attributes, without those that are None.
+std::string repr_of(nb::handle self, const Names& names) {
+  std::string text;
+  for (const char* name : names) {
+    nb::object value = self.attr(name);
+    if (!value.is_none())
+      text += (text.empty() ? "" : ", ") + std::string(name) + "=" + nb::repr(value).c_str();
+  }
+  return nb::cast<std::string>(self.type().attr("__name__")) + "(" + text + ")";
+}
+
+template <class T>
+void add_repr(nb::class_<T>& type, Names names) {
+  type.def("__repr__", [names](nb::handle self) { return repr_of(self, names); });
+}
+
+const Names config_fields = {"family",  "strategy",     "block_m",      "block_n",
+                             "block_k", "warp_m",       "warp_n",       "num_stages",
+                             "swizzle", "raster_group", "staged_stores"};
+
+nb::dict fields_of(nb::handle config) {
+  nb::dict fields;
+  for (const char* name : config_fields) fields[name] = config.attr(name);
+  return fields;
+}
+
+using Int = std::optional<int>;
+using Bool = std::optional<bool>;
+using Text = std::optional<std::string>;
+
+GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block_n, Int block_k,
+                       Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
+                       Bool staged_stores) {
+  GemmConfig config;
+  if (family) config.family = family_from_name(*family);
+  config.strategy = std::move(strategy);
+  config.block_m = block_m;
+  config.block_n = block_n;
+  config.block_k = block_k;
+  config.warp_m = warp_m;
+  config.warp_n = warp_n;
+  config.num_stages = num_stages;
+  config.swizzle = swizzle;
+  config.raster_group = raster_group;
+  config.staged_stores = staged_stores;
+  return config;
+}
+
+// All fields that a kernel was built with, so that gemm(config=...) gives the same kernel again.
+GemmConfig resolved(const KernelConfig& kernel, const std::string& strategy) {
+  return make_config(name(kernel.family), strategy, kernel.block_m, kernel.block_n, kernel.block_k,
+                     kernel.warp_m, kernel.warp_n, kernel.num_stages, kernel.swizzle,
+                     kernel.raster_group, kernel.staged_stores);
+}
+
+void bind_config(nb::module_& m) {
+  nb::class_<GemmConfig> type(m, "GemmConfig", config_docstring);
+  type.def(
+          "__init__",
+          [](GemmConfig* self, const Text& family, Text strategy, Int block_m, Int block_n,
+             Int block_k, Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
+             Bool staged_stores) {
+            new (self) GemmConfig(make_config(family, std::move(strategy), block_m, block_n,
+                                              block_k, warp_m, warp_n, num_stages, swizzle,
+                                              raster_group, staged_stores));
+          },
+          nb::kw_only(), "family"_a = nb::none(), "strategy"_a = nb::none(),
+          "block_m"_a = nb::none(), "block_n"_a = nb::none(), "block_k"_a = nb::none(),
+          "warp_m"_a = nb::none(), "warp_n"_a = nb::none(), "num_stages"_a = nb::none(),
+          "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "staged_stores"_a = nb::none())
+      .def_prop_ro("family",
+                   [](const GemmConfig& c) { return c.family ? Text(name(*c.family)) : Text(); })
+      .def_ro("strategy", &GemmConfig::strategy)
+      .def_ro("block_m", &GemmConfig::block_m)
+      .def_ro("block_n", &GemmConfig::block_n)
+      .def_ro("block_k", &GemmConfig::block_k)
+      .def_ro("warp_m", &GemmConfig::warp_m)
+      .def_ro("warp_n", &GemmConfig::warp_n)
+      .def_ro("num_stages", &GemmConfig::num_stages)
+      .def_ro("swizzle", &GemmConfig::swizzle)
+      .def_ro("raster_group", &GemmConfig::raster_group)
+      .def_ro("staged_stores", &GemmConfig::staged_stores)
+      .def(
+          "__eq__", [](const GemmConfig& a, const GemmConfig& b) { return a == b; },
+          nb::is_operator())
+      .def("__hash__", [](const GemmConfig& c) { return std::hash<std::string>()(c.str()); })
+      .def(
+          "replace",
+          [](nb::handle_t<GemmConfig> self, const nb::kwargs& changes) {
+            nb::dict fields = fields_of(self);
+            for (auto [name, value] : changes) fields[name] = value;
+            return self.type()(**fields);
+          },
+          nb::sig("def replace(self, **changes) -> GemmConfig"),
+          "A config with the given fields changed; None hands a field back to the planner.")
+      .def("__reduce__", [](nb::handle_t<GemmConfig> self) {
+        nb::object maker = nb::module_::import_("functools").attr("partial");
+        return nb::make_tuple(maker(self.type(), **fields_of(self)), nb::make_tuple());
+      });
+  add_repr(type, config_fields);
+}
+
+void bind_hardware(nb::module_& m) {
+  nb::class_<ArchSpec> arch(m, "ArchSpec",
+                            "What every GPU of one compute capability has in common.");
+  arch.def_prop_ro("name", [](const ArchSpec& a) { return arch_name(a.cc); })
+      .def_ro("cc", &ArchSpec::cc)
+      .def_ro("generation", &ArchSpec::generation)
+      .def_ro("shared_per_sm", &ArchSpec::shared_per_sm)
+      .def_ro("shared_per_block", &ArchSpec::shared_per_block)
+      .def_ro("shared_reserved", &ArchSpec::shared_reserved)
+      .def_ro("registers_per_sm", &ArchSpec::registers_per_sm)
+      .def_ro("registers_per_thread", &ArchSpec::registers_per_thread)
+      .def_ro("warps_per_sm", &ArchSpec::warps_per_sm)
+      .def_ro("ctas_per_sm", &ArchSpec::ctas_per_sm)
+      .def_ro("mma_flops_per_clock", &ArchSpec::mma_flops_per_clock)
+      .def_ro("clock_ghz", &ArchSpec::clock_ghz)
+      .def_ro("bf16", &ArchSpec::bf16)
+      .def_ro("ldmatrix", &ArchSpec::ldmatrix)
+      .def_ro("cp_async", &ArchSpec::cp_async)
+      .def_ro("mma_m16n8k16", &ArchSpec::mma_m16n8k16)
+      .def_ro("tma_wgmma", &ArchSpec::tma_wgmma);
+  add_repr(arch, {"name", "generation", "shared_per_sm", "shared_per_block", "registers_per_sm",
+                  "mma_flops_per_clock"});
+
+  nb::class_<HardwareSpec> hardware_type(m, "HardwareSpec", hardware_spec_docstring);
+  hardware_type.def_ro("arch", &HardwareSpec::arch)
+      .def_ro("name", &HardwareSpec::name)
+      .def_ro("sms", &HardwareSpec::sms)
+      .def_ro("clock_ghz", &HardwareSpec::clock_ghz)
+      .def_ro("l2_bytes", &HardwareSpec::l2_bytes)
+      .def_ro("dram_gbps", &HardwareSpec::dram_gbps)
+      .def_prop_ro("device",
+                   [](const HardwareSpec& h) { return h.device < 0 ? Int() : Int(h.device); });
+  add_repr(hardware_type, {"name", "arch", "sms", "clock_ghz", "l2_bytes", "dram_gbps", "device"});
+
+  m.def(
+      "hardware", [](const std::string& arch) { return hardware(arch); }, "arch"_a,
+      hardware_docstring);
+  m.def("arch_table", &arch_table, "The rows of the parameter table, one an architecture.");
+  m.def("card_table", &card_table, "The cards of the parameter table.");
+  m.def("devices", &devices, Unlocked(),
+        "The GPUs that the driver shows, as HardwareSpec; empty with no driver or no GPU.");
+}
+
+nb::dict cost_dict(const Cost& cost) {
+  nb::dict fields;
+  fields["total_us"] = cost.total_us;
+  fields["tensor_us"] = cost.tensor_us;
+  fields["shared_us"] = cost.shared_us;
+  fields["l2_us"] = cost.l2_us;
+  fields["dram_us"] = cost.dram_us;
+  fields["copy_us"] = cost.copy_us;
+  fields["overhead_us"] = cost.overhead_us;
+  fields["waves"] = cost.waves;
+  return fields;
+}
+
+std::string layout_of(const KernelConfig& kernel) {
+  return std::string(kernel.a_major == Major::k ? "n" : "t") +
+         (kernel.b_major == Major::k ? "t" : "n");
+}
+
+HardwareSpec target(const std::optional<std::variant<std::string, HardwareSpec>>& arch,
+                    Int device) {
+  if (arch && device) throw InvalidValue("pass arch or device, not both");
+  if (arch) {
+    const auto* text = std::get_if<std::string>(&*arch);
+    return text ? hardware(*text) : std::get<HardwareSpec>(*arch);
+  }
+  for (const HardwareSpec& live : devices())
+    if (live.device == device.value_or(0)) return live;
+  if (device)
+    throw DeviceError("there is no GPU " + std::to_string(*device) + "; see fastgemm.devices()");
+  return hardware("sm_90");
+}
+
+Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
+               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
+               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
+               const std::optional<GemmConfig>& config) {
+  const DType in = dtype_from(dtype.ptr());
+  const DType out = out_dtype.is_none() ? in : dtype_from(out_dtype.ptr());
+  GemmProblem problem = packed_problem(m, n, k, in, layout, batch, out, beta != 0.0f);
+  problem.beta = beta;
+  nb::gil_scoped_release release;
+  return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
+}
+
+void bind_plan(nb::module_& m) {
+  nb::class_<Candidate> candidate(m, "Candidate", "A kernel that the planner considered.");
+  candidate.def_ro("strategy", &Candidate::strategy)
+      .def_prop_ro("config", [](const Candidate& c) { return resolved(c.kernel, c.strategy); })
+      .def_prop_ro("cost", [](const Candidate& c) { return cost_dict(c.cost); })
+      .def_prop_ro("refused",
+                   [](const Candidate& c) { return c.refused.empty() ? Text() : Text(c.refused); });
+  add_repr(candidate, {"strategy", "config", "cost", "refused"});
+
+  nb::class_<Plan>(m, "Plan", plan_class_docstring)
+      .def_prop_ro("m", [](const Plan& p) { return p.problem.m; })
+      .def_prop_ro("n", [](const Plan& p) { return p.problem.n; })
+      .def_prop_ro("k", [](const Plan& p) { return p.problem.k; })
+      .def_prop_ro("batch", [](const Plan& p) { return p.problem.batch; })
+      .def_prop_ro("dtype", [](const Plan& p) { return name(p.problem.a.dtype); })
+      .def_prop_ro("out_dtype", [](const Plan& p) { return name(p.problem.d.dtype); })
+      .def_prop_ro("layout", [](const Plan& p) { return layout_of(p.kernel); })
+      .def_prop_ro("arch", [](const Plan& p) { return arch_name(p.hardware.arch.cc); })
+      .def_ro("hardware", &Plan::hardware)
+      .def_ro("strategy", &Plan::strategy)
+      .def_prop_ro("config", [](const Plan& p) { return resolved(p.kernel, p.strategy); })
+      .def_prop_ro("cost", [](const Plan& p) { return cost_dict(p.cost); })
+      .def_ro("threads", &Plan::threads)
+      .def_ro("shared_bytes", &Plan::shared_bytes)
+      .def_ro("ctas", &Plan::ctas)
+      .def_ro("ctas_per_sm", &Plan::ctas_per_sm)
+      .def_ro("considered", &Plan::considered)
+      .def("explain", &Plan::explain, "The decision with its costs, and the runners-up.")
+      .def("__str__", &Plan::str)
+      .def("__repr__", [](const Plan& p) { return "<fastgemm.Plan " + p.str() + ">"; });
+
+  m.def("plan", &make_plan, "m"_a, "n"_a, "k"_a, nb::kw_only(), "dtype"_a = "bfloat16",
+        "layout"_a = "nt", "out_dtype"_a = nb::none(), "batch"_a = 1, "beta"_a = 0.0f,
+        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(), plan_docstring);
+  m.def("strategies", &strategies,
+        "The names of the tiling strategies, in the order in which they are tried.");
+}
+
+void bind_kernel(nb::module_& m) {
+  nb::class_<CompiledKernel> kernel(m, "Kernel", kernel_docstring);
+  kernel.def_ro("name", &CompiledKernel::name)
+      .def_ro("source", &CompiledKernel::source)
+      .def_prop_ro("ptx", &CompiledKernel::ptx, Unlocked())
+      .def_prop_ro(
+          "cubin",
+          [](const CompiledKernel& k) { return nb::bytes(k.cubin.data(), k.cubin.size()); })
+      .def_ro("target", &CompiledKernel::target)
+      .def_ro("registers", &CompiledKernel::registers)
+      .def_ro("spill_bytes", &CompiledKernel::spill_bytes)
+      .def_ro("shared_bytes", &CompiledKernel::shared_bytes)
+      .def_ro("compile_ms", &CompiledKernel::compile_ms)
+      .def_ro("from_disk", &CompiledKernel::from_disk)
+      .def_ro("nvrtc_version", &CompiledKernel::nvrtc_version);
+  add_repr(kernel, {"name", "target", "registers", "spill_bytes", "shared_bytes", "compile_ms",
+                    "from_disk", "nvrtc_version"});
+  m.def(
+      "compile",
+      [](const Plan& plan) {
+        offer_nvrtc_folders();
+        nb::gil_scoped_release release;
+        return std::const_pointer_cast<CompiledKernel>(compile(plan));
+      },
+      "plan"_a, compile_docstring);
+}
+
+void bind_runtime(nb::module_& m) {
+  nb::class_<DriverInfo> driver(m, "DriverInfo",
+                                "The CUDA driver: whether it is usable, and why not.");
+  driver.def_ro("available", &DriverInfo::available)
+      .def_ro("version", &DriverInfo::version)
+      .def_ro("reason", &DriverInfo::reason);
+  add_repr(driver, {"available", "version", "reason"});
+  m.def("driver_info", &driver_info, Unlocked(),
+        "The CUDA driver: whether it is usable, and why not.");
+
+  nb::class_<NvrtcInfo> nvrtc(m, "NvrtcInfo", "The NVRTC that compiles kernels.");
+  nvrtc.def_ro("path", &NvrtcInfo::path)
+      .def_ro("version", &NvrtcInfo::version)
+      .def_ro("archs", &NvrtcInfo::archs);
+  add_repr(nvrtc, {"path", "version", "archs"});
+  m.def(
+      "nvrtc_info",
+      [] {
+        offer_nvrtc_folders();
+        nb::gil_scoped_release release;
+        return nvrtc_info();
+      },
+      "The NVRTC that compiles kernels. Raises CompileError where there is none.");
+
+  nb::class_<CacheInfo> cache(m, "CacheInfo", cache_info_docstring);
+  cache.def_ro("loaded", &CacheInfo::loaded)
+      .def_ro("capacity", &CacheInfo::capacity)
+      .def_ro("hits", &CacheInfo::hits)
+      .def_ro("misses", &CacheInfo::misses)
+      .def_ro("evictions", &CacheInfo::evictions)
+      .def_ro("compiles", &CacheInfo::compiles)
+      .def_ro("disk_hits", &CacheInfo::disk_hits)
+      .def_ro("disk_path", &CacheInfo::disk_path)
+      .def_ro("disk_files", &CacheInfo::disk_files)
+      .def_ro("disk_bytes", &CacheInfo::disk_bytes);
+  add_repr(cache, {"loaded", "capacity", "hits", "misses", "evictions", "compiles", "disk_hits",
+                   "disk_path", "disk_files", "disk_bytes"});
+  m.def("cache_info", &cache_info, Unlocked(),
+        "Counts and sizes of the kernel caches, in memory and on disk.");
+  m.def(
+      "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
+      "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
+
+  m.def(
+      "set_verbose", &set_verbose, "on"_a = true,
+      "Whether each compile, load and cache hit is logged, through logging.getLogger('fastgemm').");
+}
+
+// Messages go to fastgemm/_log.py, which imports logging only then. Python is gone before C++ is.
+void connect_log() {
+  set_log_hook([](LogLevel level, const std::string& message) {
+    nb::gil_scoped_acquire acquire;
+    try {
+      nb::module_::import_("fastgemm._log").attr("emit")(level == LogLevel::warning, message);
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("fastgemm: log message");
+    }
+  });
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { set_log_hook({}); }));
+}
+
+}  // namespace
+
+const GemmConfig* config_in(PyObject* object) {
+  return nb::isinstance<GemmConfig>(object) ? nb::inst_ptr<GemmConfig>(object) : nullptr;
+}
+
+}  // namespace fastgemm::python
+
+NB_MODULE(_core, m) {
+  using namespace fastgemm::python;
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const PythonError&) {
+      set_python_error(error);
+    } catch (const fastgemm::Error&) {
+      set_python_error(error);
+    }
+  });
+  m.attr("__version__") = FASTGEMM_VERSION;
+  m.attr("CompileError") = nb::borrow(compile_error_type());
+  m.attr("DeviceError") = nb::borrow(device_error_type());
+  bind_config(m);
+  bind_hardware(m);
+  bind_plan(m);
+  bind_kernel(m);
+  bind_runtime(m);
+  m.attr("gemm") = nb::steal(make_gemm_function(m.ptr()));
+  m.attr("_describe_call") = nb::steal(make_describe_function(m.ptr()));
+  connect_log();
+}

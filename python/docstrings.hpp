@@ -1,0 +1,110 @@
+// What help() shows of the package. The first line of gemm's is its signature.
+#pragma once
+
+namespace fastgemm::python {
+
+constexpr const char* gemm_docstring =
+    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding.
+
+Shapes are those of numpy.matmul: a is (..., m, k) or (k,), b is (..., k, n) or (k,), leading dimensions
+broadcast, and a vector's dimension is missing in the result. Scalars (0-d) are refused. Any strides are
+read in place, also 0 and negative ones. k = 0 gives beta * c.
+
+Args:
+  a, b: arrays of NumPy (bfloat16 through ml_dtypes), CuPy, JAX, PyTorch or anything that speaks DLPack, on
+    one GPU or all on the host; float16 or bfloat16, both the same. Host arrays, pinned ones too, are copied
+    to GPU 0 and back; CUDA managed memory counts as the GPU's.
+  c: array added to the product, of the result's dtype; broadcast to its shape.
+  alpha, beta: real numbers. beta=None is 1 with c and 0 without.
+  out: where the result goes, of exactly its shape; read nowhere unless it is also c. It may have any
+    strides, must be writable and must not overlap a or b. Not a JAX array: those are immutable.
+    Memory that is exported without DLPack's read-only flag (before DLPack 1.0) counts as writable.
+  out_dtype: "float32", or the dtype of a (the default), by name or as a framework's dtype.
+  config: a GemmConfig; fields that are None stay the planner's.
+  stream: CUDA stream to work on: a handle (int), or an object with .cuda_stream, .ptr or __cuda_stream__.
+    The caller then orders the work of other streams. None is the current stream of a's framework.
+
+Returns:
+  out, or a new array in the framework of a. With PyTorch and CuPy, the work is enqueued on their current
+  stream and the call does not wait. Where the operands are of several frameworks, of JAX, or of one that
+  only speaks DLPack, the call orders itself after their work and returns when the product is there.
+
+Tensors that require grad are refused while grad mode is on: the product is not recorded by autograd.
+
+Raises:
+  ValueError: shapes, strides, devices or a config that cannot be computed, read-only or overlapping out.
+  TypeError: unsupported or mixed dtypes, objects that are not arrays.
+  CompileError: NVRTC is missing or refused the kernel.
+  DeviceError: no usable GPU or driver, or a driver call failed.
+  Nothing is computed then.)";
+
+constexpr const char* describe_docstring =
+    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+What gemm() would do with these arguments: its problems, device and stream. Computes nothing.)";
+
+constexpr const char* config_docstring =
+    R"(What of a kernel is fixed; every field that is None stays the planner's. Immutable.
+
+family: "sm80", "sm75" or "sm70", the kernel family.
+strategy: name of a tiling strategy, see strategies().
+block_m, block_n, block_k: block tile, in elements: what a CTA computes, and its step along K.
+warp_m, warp_n: warp tile, in elements: the part of block_m x block_n that one warp computes.
+num_stages: depth of the shared-memory ring along K; 1 is off.
+swizzle: permute 16-byte chunks of shared memory against bank conflicts.
+raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
+staged_stores: the result goes through shared memory; False writes it straight from registers.)";
+
+constexpr const char* hardware_spec_docstring =
+    R"(One GPU: a row of the parameter table, or a live device that told its own numbers.
+
+arch: ArchSpec. name: of the card. sms: streaming multiprocessors. clock_ghz: boost clock. l2_bytes: size of L2.
+dram_gbps: 10^9 bytes per second. device: CUDA ordinal of a live device, None for a row of the table.)";
+
+constexpr const char* hardware_docstring =
+    R"(The parameter table's row for an architecture or a card: "sm_90", "90", "9.0", "H100", "RTX 4090".
+
+Raises ValueError with what is known.)";
+
+constexpr const char* plan_class_docstring =
+    R"(Which kernel a product gets, and why: str(plan) is one line, plan.explain() the whole decision.
+
+m, n, k, batch; dtype, out_dtype; layout: "nt" and so on; arch: "sm_90"; hardware: HardwareSpec.
+strategy: name of the tiling strategy. config: GemmConfig with every field fixed. threads: per CTA.
+shared_bytes: dynamic shared memory per CTA. ctas: size of the grid. ctas_per_sm: CTAs resident at once.
+cost: predicted microseconds by cause, and waves. considered: Candidates, best first, refused ones last.)";
+
+constexpr const char* plan_docstring =
+    R"(Plans the product of an (m, k) and a (k, n) matrix, packed in memory. Needs no GPU.
+
+dtype: of both operands. out_dtype: "float32" or dtype (the default).
+layout: two letters, for A then B: "n" is stored as written (m x k, k x n, row-major), "t" transposed; "nt" is
+  a linear layer with its (n, k) weight.
+batch: number of products. beta: not 0 where a matrix C is added.
+arch: "sm_80", a card's name as hardware() takes it, or a HardwareSpec. device: CUDA ordinal.
+  Neither: the first live GPU and, where there is none, sm_90.
+config: GemmConfig with what is to be fixed.
+
+Raises ValueError (with need and limit) and TypeError for what cannot be planned.)";
+
+constexpr const char* kernel_docstring =
+    R"(A compiled kernel, and what the compiler made of it.
+
+source: the generated CUDA C++, about 20 lines. cubin: machine code (bytes). ptx: compiled anew, to be read.
+target: "sm_90a". registers: per thread. spill_bytes: local memory per thread, 0 is none. shared_bytes: per CTA.
+compile_ms: milliseconds in NVRTC, 0 when from_disk.)";
+
+constexpr const char* compile_docstring =
+    R"(Compiles the kernel of a plan for its target, or takes it from the disk cache. Needs NVRTC, but no GPU.
+
+Raises CompileError.)";
+
+constexpr const char* cache_info_docstring =
+    R"(loaded of capacity: kernels in memory. hits, misses, evictions: look-ups there. compiles, disk_hits: where
+misses were served from. disk_path: "" where no folder is usable. disk_files, disk_bytes: what it holds.)";
+
+}  // namespace fastgemm::python

@@ -1,0 +1,72 @@
+"""Matrix products on NVIDIA Tensor Cores, from kernels generated at run time.
+
+fastgemm.gemm(a, b) takes arrays of NumPy, CuPy, JAX and PyTorch; fastgemm.plan(m, n, k) says which
+kernel a product gets, fastgemm.compile(plan) shows it. `import fastgemm` loads no driver, no NVRTC
+and no array framework.
+"""
+
+from pathlib import Path
+
+from ._core import (
+    ArchSpec,
+    CacheInfo,
+    Candidate,
+    CompileError,
+    DeviceError,
+    DriverInfo,
+    GemmConfig,
+    HardwareSpec,
+    Kernel,
+    NvrtcInfo,
+    Plan,
+    __version__,
+    arch_table,
+    cache_info,
+    card_table,
+    clear_cache,
+    compile,
+    devices,
+    driver_info,
+    gemm,
+    hardware,
+    nvrtc_info,
+    plan,
+    set_verbose,
+    strategies,
+)
+
+__all__ = [
+    "ArchSpec",
+    "CacheInfo",
+    "Candidate",
+    "CompileError",
+    "DeviceError",
+    "DriverInfo",
+    "GemmConfig",
+    "HardwareSpec",
+    "Kernel",
+    "NvrtcInfo",
+    "Plan",
+    "__version__",
+    "arch_table",
+    "cache_info",
+    "card_table",
+    "clear_cache",
+    "cmake_dir",
+    "compile",
+    "devices",
+    "driver_info",
+    "gemm",
+    "hardware",
+    "nvrtc_info",
+    "plan",
+    "set_verbose",
+    "strategies",
+]
+
+
+def cmake_dir() -> str:
+    """The folder of fastgemmConfig.cmake: what -Dfastgemm_DIR= wants."""
+    from . import _core
+
+    return str(Path(_core.__file__).parent / "lib" / "cmake" / "fastgemm")

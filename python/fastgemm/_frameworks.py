@@ -1,0 +1,72 @@
+"""What the extension asks of an array framework that the caller has imported: streams and results."""
+
+
+def torch_stream(device: int) -> int:
+    import torch
+
+    return torch.cuda.current_stream(device).cuda_stream
+
+
+def torch_empty(like, shape, wide, stream):
+    """Allocates on `stream`, so that the memory was not in use on another one just before."""
+    import contextlib
+
+    import torch
+
+    dtype = torch.float32 if wide else like.dtype
+    on_stream = contextlib.nullcontext()
+    if stream is not None:
+        on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream, like.device))
+    with on_stream:
+        return like.new_empty(shape, dtype=dtype)
+
+
+def cupy_stream(device: int) -> int:
+    import cupy
+
+    return cupy.cuda.get_current_stream(device).ptr
+
+
+def cupy_empty(like, shape, wide, stream):
+    """Allocates on `stream`, so that the memory was not in use on another one just before."""
+    import contextlib
+
+    import cupy
+
+    on_stream = contextlib.nullcontext()
+    if stream is not None:
+        on_stream = cupy.cuda.ExternalStream(stream, like.device.id)
+    with like.device, on_stream:
+        return cupy.empty(shape, dtype="float32" if wide else like.dtype)
+
+
+def numpy_empty(like, shape, wide, stream):
+    """Host memory for NumPy and for JAX on the CPU."""
+    import numpy
+
+    return numpy.empty(shape, dtype="float32" if wide else like.dtype)
+
+
+def jax_from_host(array, like, device):
+    import jax
+
+    return jax.device_put(array, next(iter(like.devices())))
+
+
+class _Exported:
+    """A DLPack capsule with the methods that a consumer calls. Its memory holds the product already."""
+
+    def __init__(self, capsule, device):
+        self._capsule, self._device = capsule, device
+
+    def __dlpack__(self, *, stream=None, **_):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 2, self._device
+
+
+def jax_from_device(capsule, like, device):
+    import jax
+
+    return jax.dlpack.from_dlpack(_Exported(capsule, device))

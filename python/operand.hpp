@@ -1,0 +1,84 @@
+// A Python array as the library sees it: pointer, dtype, shape, strides, device; never a copy.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "fastgemm/problem.hpp"
+#include "py_ref.hpp"
+#include "type_info.hpp"
+
+namespace fastgemm::python {
+
+constexpr int max_dims = 64;
+constexpr int host_device = -1;
+
+// The one list of what is computed, for every message about dtypes.
+extern const char* const dtype_table;
+
+// The dtypes that are computed: float16, bfloat16, float32. Nothing for any other.
+std::optional<DType> known_dtype(dlpack::DataType dtype);
+
+// torch.is_grad_enabled(), asked at most once a call and only when there is a torch tensor.
+class GradMode {
+ public:
+  bool on();
+
+ private:
+  std::optional<bool> on_;
+};
+
+// One argument of a call. Reading it has two steps, because `__dlpack__` wants the stream of the
+// call, and the stream depends on where all the operands are: locate(), then read().
+class Operand {
+ public:
+  Operand() = default;
+  Operand(const Operand&) = delete;
+  ~Operand();
+
+  // Finds the device; reads the rest too where that needs no stream. `object` must outlive the
+  // operand. Throws InvalidType, InvalidValue or PythonError.
+  void locate(const char* role, PyObject* object, GradMode& grad_mode);
+
+  // Reads what is left through __dlpack__. The producer makes `stream` (as DLPack counts: 1 is the
+  // legacy default stream) wait for its own work; 0 asks for nothing, and is ignored where nothing
+  // is left.
+  void read(std::uintptr_t stream);
+
+  bool on_host() const { return device == host_device; }
+  std::string device_name() const;  // "host", "cuda:0"
+  std::string shape_text() const;   // "(2, 3)"
+  std::string text() const;         // "a (numpy.ndarray float16 of shape (2, 3) on host)"
+
+  const char* role = "";
+  PyObject* object = nullptr;  // null: not given
+  TypeInfo type;
+  int device = host_device;
+  bool managed = false;  // CUDA managed memory: on whichever GPU the other operands are
+  bool complete = false;
+  bool read_only = false;
+  DType dtype = DType::f16;
+  int ndim = 0;
+  void* data = nullptr;
+  std::int64_t shape[max_dims];
+  std::int64_t strides[max_dims];  // in elements
+
+ private:
+  void read_exchange_api();
+  void read_array_interface();
+  void read_capsule(PyObject* capsule);
+  void read_tensor(const dlpack::Tensor& tensor);
+  void set_device(dlpack::Device where);
+  void set_rank(long long rank);
+  bool empty() const;
+  void check_address() const;
+
+  dlpack::ManagedTensor* managed_ = nullptr;
+  dlpack::ManagedTensorVersioned* versioned_ = nullptr;
+  Ref detached_;
+};
+
+}  // namespace fastgemm::python
