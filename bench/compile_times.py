@@ -23,13 +23,15 @@ def compile_picks(arch, options):
         plan = fastgemm.plan(
             shape.m, shape.n, shape.k, dtype=options.dtype, layout=options.layout, arch=arch
         )
-        if str(plan.kernel) in rows:
-            continue
         kernel = fastgemm.compile(plan)
-        rows[str(plan.kernel)] = {
+        if kernel.source in rows:
+            continue
+        tile = plan.config
+        rows[kernel.source] = {
             "arch": arch,
-            "config": str(plan.kernel),
             "first_for": f"{shape.m}x{shape.n}x{shape.k}",
+            "config": f"{tile.family} {tile.block_m}x{tile.block_n}x{tile.block_k}, "
+            f"{tile.num_stages} stages, {plan.threads} threads",
             "compile_ms": kernel.compile_ms,
             "registers": kernel.registers,
             "spill_bytes": kernel.spill_bytes,
