@@ -68,8 +68,7 @@ void check_extents(const GemmProblem& p) {
     if (extent > kMostSteps)
       throw InvalidValue("extent too large: " + extents(p) + "; the limit of each is 2^40");
   }
-  if (p.batch > 0 && p.m > 0 && p.n > 0 &&
-      Int128{p.batch} * p.m > kMostBytes / p.n / static_cast<int>(size_of(p.d.dtype)))
+  if (Int128{p.batch} * p.m * p.n * static_cast<int>(size_of(p.d.dtype)) > kMostBytes)
     throw InvalidValue("D has too many elements: " + extents(p) + "; the limit is 2^62 bytes");
 }
 
@@ -79,7 +78,7 @@ void check_addresses(const Operand& x) {
   Int128 reach = 0;
   for (int i = 0; i < 3; ++i)
     reach += (strides[i] < 0 ? -Int128{strides[i]} : Int128{strides[i]}) * (steps[i] - 1);
-  if (reach >= kMostBytes / x.element())
+  if (reach * x.element() >= kMostBytes)
     throw InvalidValue(strided(x) + " reaches over more than the limit of 2^62 bytes");
   if (x.view.data == nullptr) return;
   if (x.address() % x.element() != 0)

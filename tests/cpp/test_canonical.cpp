@@ -234,10 +234,9 @@ TEST(Canonical, BatchesThatDoNotContinueTheirRowsStayBatches) {
 }
 
 TEST(Canonical, FoldingDoesNotOverflow) {
-  GemmProblem p = packed_problem(2, 2, 2, DType::f16, "nt", 4);
+  GemmProblem p = packed_problem(4, 2, 2, DType::f16, "nt", 4);
   p.b.batch_stride = 0;
-  p.a.row_stride = INT64_MAX / 2 + 5,
-  p.a.batch_stride = 10;  // twice the one wraps around to the other
+  p.a.row_stride = std::int64_t{1} << 62, p.a.batch_stride = 0;  // 4 * 2^62 is 0 in 64 bits
   EXPECT_EQ(fold_batch_into_m(p).batch, 4);
   p = packed_problem(std::int64_t{1} << 30, 1, 1, DType::f16, "nt", std::int64_t{1} << 20);
   p.b.batch_stride = 0;
