@@ -37,8 +37,10 @@ bool is_embedded(int cc) {
   return cc == 53 || cc == 62 || cc == 72 || cc == 87 || cc == 88 || cc == 101 || cc == 110;
 }
 
-// Targets such as sm_90a are added here, when a kernel family needs instructions of one chip only.
-std::string target_name(int cc) { return arch_name(cc); }
+// The families that use instructions of one chip only need its own target: sm_90a.
+std::string target_suffix(Family family) {
+  return std::string_view(fastgemm::name(family)) == "sm90" ? "a" : "";
+}
 
 std::vector<std::string> common_options() { return {"-std=c++17"}; }
 
@@ -69,6 +71,14 @@ std::string keep_source(const std::string& name, const std::string& source) {
   return path;
 }
 
+struct Request {
+  std::string name, source;
+  int cc;
+  std::string suffix;  // of the target
+  int dynamic_shared_bytes;
+  std::string description;  // for the log
+};
+
 // What NVRTC made, as it lies in the disk cache: target, version, cubin.
 struct Artifact {
   std::string target, nvrtc_version;
@@ -88,18 +98,21 @@ std::optional<Artifact> unpack(const std::string& payload) {
                   payload.substr(second + 1)};
 }
 
-Artifact run_nvrtc(const Nvrtc& nvrtc, const std::string& name, const std::string& source, int cc) {
-  const std::string target = target_name(pick_target(cc, nvrtc.archs(), nvrtc.version()));
+Artifact run_nvrtc(const Nvrtc& nvrtc, const Request& request) {
+  const bool exact = !request.suffix.empty();
+  const std::string target =
+      arch_name(pick_target(request.cc, nvrtc.archs(), nvrtc.version(), exact)) + request.suffix;
   try {
-    const Nvrtc::Result result = nvrtc.compile(name + ".cu", source, device_headers(),
-                                               options_for(target), Nvrtc::Output::cubin);
+    const Nvrtc::Result result =
+        nvrtc.compile(request.name + ".cu", request.source, device_headers(), options_for(target),
+                      Nvrtc::Output::cubin);
     // C75xx: ptxas gave up on something that the kernel counts on, and only says so in passing.
     if (result.log.find("C75") != std::string::npos)
-      log_warning("NVRTC on " + name + " for " + target + ": " + result.log);
+      log_warning("NVRTC on " + request.name + " for " + target + ": " + result.log);
     return {target, nvrtc.version(), std::string(result.code.begin(), result.code.end())};
   } catch (const CompileError& error) {
-    const std::string path = keep_source(name, source);
-    std::string what = "NVRTC " + nvrtc.version() + " could not compile " + name + " for " +
+    const std::string path = keep_source(request.name, request.source);
+    std::string what = "NVRTC " + nvrtc.version() + " could not compile " + request.name + " for " +
                        target + ": " + error.what();
     if (const std::string line = first_error(error.log); !line.empty()) what += "; " + line;
     if (!path.empty()) what += "\nThe source was kept in " + path;
@@ -108,29 +121,27 @@ Artifact run_nvrtc(const Nvrtc& nvrtc, const std::string& name, const std::strin
   }
 }
 
-std::shared_ptr<CompiledKernel> to_kernel(Artifact artifact, const std::string& name,
-                                          const std::string& source, int dynamic_shared_bytes) {
-  const CubinResources resources = read_cubin(artifact.cubin, name);
+std::shared_ptr<CompiledKernel> to_kernel(Artifact artifact, const Request& request) {
+  const CubinResources resources = read_cubin(artifact.cubin, request.name);
   auto kernel = std::make_shared<CompiledKernel>();
-  kernel->name = name;
-  kernel->source = source;
+  kernel->name = request.name;
+  kernel->source = request.source;
   kernel->target = std::move(artifact.target);
   kernel->nvrtc_version = std::move(artifact.nvrtc_version);
   kernel->cubin.assign(artifact.cubin.begin(), artifact.cubin.end());
   kernel->registers = resources.registers;
   kernel->spill_bytes = resources.local_bytes;
-  kernel->shared_bytes = resources.static_shared_bytes + dynamic_shared_bytes;
+  kernel->shared_bytes = resources.static_shared_bytes + request.dynamic_shared_bytes;
   return kernel;
 }
 
-std::shared_ptr<CompiledKernel> from_disk(const std::string& key, const std::string& name,
-                                          const std::string& source, int dynamic_shared_bytes) {
+std::shared_ptr<CompiledKernel> from_disk(const std::string& key, const Request& request) {
   const std::optional<std::string> payload = disk_cache().load(key);
   if (!payload) return nullptr;
   std::optional<Artifact> artifact = unpack(*payload);
   if (!artifact) return nullptr;
   try {
-    auto kernel = to_kernel(std::move(*artifact), name, source, dynamic_shared_bytes);
+    auto kernel = to_kernel(std::move(*artifact), request);
     kernel->from_disk = true;
     return kernel;
   } catch (const CompileError&) {
@@ -153,13 +164,43 @@ void report(const CompiledKernel& kernel, const std::string& description, double
            std::to_string(kernel.spill_bytes) + " bytes spilled, " + time);
 }
 
+std::shared_ptr<const CompiledKernel> compile(const Request& request) {
+  // The target that is compiled for follows from the one asked for and NVRTC's build.
+  const Nvrtc& nvrtc = nvrtc_for(request.cc);
+  const std::string key = cache_key(request.source, device_headers().hash, nvrtc.identity(),
+                                    common_options(), arch_name(request.cc) + request.suffix);
+  const std::string memory_key =
+      request.name + " " + std::to_string(request.dynamic_shared_bytes) + "\n" + key;
+  return compiled_cache().get_or_create(memory_key, [&]() -> std::shared_ptr<const CompiledKernel> {
+    const auto start = std::chrono::steady_clock::now();
+    const auto elapsed_ms = [&] {
+      const auto elapsed = std::chrono::steady_clock::now() - start;
+      return std::chrono::duration<double, std::milli>(elapsed).count();
+    };
+    std::shared_ptr<CompiledKernel> kernel = from_disk(key, request);
+    if (kernel) {
+      ++disk_hits;
+    } else {
+      const Artifact artifact = run_nvrtc(nvrtc, request);
+      kernel = to_kernel(artifact, request);
+      kernel->compile_ms = elapsed_ms();
+      ++compiles;
+      disk_cache().store(key, pack(artifact));
+    }
+    report(*kernel, request.description, elapsed_ms());
+    return kernel;
+  });
+}
+
 }  // namespace
 
-int pick_target(int cc, const std::vector<int>& supported, const std::string& nvrtc_version) {
+int pick_target(int cc, const std::vector<int>& supported, const std::string& nvrtc_version,
+                bool exact) {
   int best = 0;
   for (int candidate : supported) {
     if (candidate == cc) return cc;
-    if (candidate < cc && candidate / 10 == cc / 10 && !is_embedded(cc) && !is_embedded(candidate))
+    if (!exact && candidate < cc && candidate / 10 == cc / 10 && !is_embedded(cc) &&
+        !is_embedded(candidate))
       best = std::max(best, candidate);
   }
   if (best) return best;
@@ -184,37 +225,13 @@ std::string cache_key(const std::string& source, const std::string& headers_hash
 
 std::shared_ptr<const CompiledKernel> compile_source(const std::string& name,
                                                      const std::string& source, int cc,
-                                                     int dynamic_shared_bytes,
-                                                     const std::string& description) {
-  // The target that is compiled for follows from the one asked for and NVRTC's build.
-  const Nvrtc& nvrtc = nvrtc_for(cc);
-  const std::string key =
-      cache_key(source, device_headers().hash, nvrtc.identity(), common_options(), target_name(cc));
-  const std::string memory_key = name + " " + std::to_string(dynamic_shared_bytes) + "\n" + key;
-  return compiled_cache().get_or_create(memory_key, [&]() -> std::shared_ptr<const CompiledKernel> {
-    const auto start = std::chrono::steady_clock::now();
-    const auto elapsed_ms = [&] {
-      const auto elapsed = std::chrono::steady_clock::now() - start;
-      return std::chrono::duration<double, std::milli>(elapsed).count();
-    };
-    std::shared_ptr<CompiledKernel> kernel = from_disk(key, name, source, dynamic_shared_bytes);
-    if (kernel) {
-      ++disk_hits;
-    } else {
-      const Artifact artifact = run_nvrtc(nvrtc, name, source, cc);
-      kernel = to_kernel(artifact, name, source, dynamic_shared_bytes);
-      kernel->compile_ms = elapsed_ms();
-      ++compiles;
-      disk_cache().store(key, pack(artifact));
-    }
-    report(*kernel, description, elapsed_ms());
-    return kernel;
-  });
+                                                     int dynamic_shared_bytes) {
+  return compile({name, source, cc, {}, dynamic_shared_bytes, {}});
 }
 
 std::shared_ptr<const CompiledKernel> compile(const Plan& plan) {
-  return compile_source(kernel_name(plan.kernel), generate_source(plan), plan.hardware.arch.cc,
-                        plan.shared_bytes, plan.kernel.str());
+  return compile({kernel_name(plan.kernel), generate_source(plan), plan.hardware.arch.cc,
+                  target_suffix(plan.kernel.family), plan.shared_bytes, plan.kernel.str()});
 }
 
 std::string CompiledKernel::ptx() const {

@@ -12,17 +12,17 @@
 
 namespace fastgemm {
 
-// The compute capability to compile for, so that the code runs on `cc`: itself, or the nearest
-// older one of the same major. Throws CompileError naming cc, the NVRTC version and what it
-// supports.
-int pick_target(int cc, const std::vector<int>& supported, const std::string& nvrtc_version);
+// The compute capability to compile for, so that the code runs on `cc`: itself or, unless `exact`,
+// the nearest older one of the same major. Throws CompileError naming cc, the NVRTC version and
+// what it supports.
+int pick_target(int cc, const std::vector<int>& supported, const std::string& nvrtc_version,
+                bool exact = false);
 
 // Compiles any source with an extern "C" kernel `name` for a compute capability, each once a
-// process, through the disk cache. `description` is for the log. Throws CompileError.
+// process, through the disk cache. Throws CompileError.
 std::shared_ptr<const CompiledKernel> compile_source(const std::string& name,
                                                      const std::string& source, int cc,
-                                                     int dynamic_shared_bytes,
-                                                     const std::string& description = {});
+                                                     int dynamic_shared_bytes);
 
 // All that the machine code depends on, and nothing else: no path, no time.
 std::string cache_key(const std::string& source, const std::string& headers_hash,

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 struct CUctx_st;
 struct CUfunc_st;
 struct CUmod_st;
 struct CUstream_st;
+struct CUtensorMap_st;
+struct CUtensorMap_st;
 struct _nvrtcProgram;
 
 namespace fastgemm {
@@ -18,6 +21,8 @@ using CUcontext = ::CUctx_st*;
 using CUfunction = ::CUfunc_st*;
 using CUmodule = ::CUmod_st*;
 using CUstream = ::CUstream_st*;
+using CUtensorMap = ::CUtensorMap_st;  // 128 bytes, see tensor_map.hpp
+using CUtensorMap = ::CUtensorMap_st;  // opaque: 128 bytes, aligned to 64 (CUDA 12) or 128 (13)
 using nvrtcProgram = ::_nvrtcProgram*;
 
 enum CUresult : int {
@@ -90,6 +95,38 @@ enum CUstream_flags : unsigned {
   CU_STREAM_NON_BLOCKING = 1,
 };
 
+enum CUtensorMapDataType : unsigned {
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
+};
+
+enum CUtensorMapInterleave : unsigned {
+  CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+};
+
+enum CUtensorMapSwizzle : unsigned {
+  CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+  CU_TENSOR_MAP_SWIZZLE_128B = 3,
+};
+
+enum CUtensorMapL2promotion : unsigned {
+  CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+};
+
+enum CUtensorMapFloatOOBfill : unsigned {
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+};
+
+enum CUtensorMapDataType : unsigned {
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
+};
+enum CUtensorMapInterleave : unsigned { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
+enum CUtensorMapSwizzle : unsigned { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
+enum CUtensorMapL2promotion : unsigned { CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3 };
+enum CUtensorMapFloatOOBfill : unsigned { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
+
 enum nvrtcResult : unsigned {
   NVRTC_SUCCESS = 0,
   NVRTC_ERROR_OUT_OF_MEMORY = 1,
@@ -140,7 +177,12 @@ enum nvrtcResult : unsigned {
   X(memcpy_dtoh_async, cuMemcpyDtoHAsync_v2,                                                     \
     (void* to, CUdeviceptr from, std::size_t bytes, CUstream stream))                            \
   X(memset_d8_async, cuMemsetD8Async,                                                            \
-    (CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream))
+    (CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream))                   \
+  X(tensor_map_encode_tiled, cuTensorMapEncodeTiled,                                             \
+    (CUtensorMap * map, CUtensorMapDataType type, std::uint32_t rank, void* data,                \
+     const std::uint64_t* extents, const std::uint64_t* stride_bytes, const std::uint32_t* box,  \
+     const std::uint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,   \
+     CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill))
 
 // X(name in NvrtcApi, exported symbol, parameters); all return nvrtcResult.
 #define FASTGEMM_NVRTC_ENTRIES(X)                                                   \

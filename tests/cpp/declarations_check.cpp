@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda_declarations.hpp"
+#include "tensor_map.hpp"
 
 namespace {
 
@@ -34,6 +35,16 @@ SAME_ENUM(CUdevice_attribute)
 SAME_ENUM(CUfunction_attribute)
 SAME_ENUM(CUstreamCaptureStatus)
 SAME_ENUM(CUstreamCaptureMode)
+SAME_ENUM(CUtensorMapDataType)
+SAME_ENUM(CUtensorMapInterleave)
+SAME_ENUM(CUtensorMapSwizzle)
+SAME_ENUM(CUtensorMapL2promotion)
+SAME_ENUM(CUtensorMapFloatOOBfill)
+SAME_ENUM(CUtensorMapDataType)
+SAME_ENUM(CUtensorMapInterleave)
+SAME_ENUM(CUtensorMapSwizzle)
+SAME_ENUM(CUtensorMapL2promotion)
+SAME_ENUM(CUtensorMapFloatOOBfill)
 SAME_ENUM(nvrtcResult)
 
 #define SAME_TYPE(name) static_assert(std::is_same_v<fastgemm::name, ::name>, #name);
@@ -43,6 +54,8 @@ SAME_TYPE(CUcontext)
 SAME_TYPE(CUfunction)
 SAME_TYPE(CUmodule)
 SAME_TYPE(CUstream)
+SAME_TYPE(CUtensorMap)
+SAME_TYPE(CUtensorMap)
 SAME_TYPE(nvrtcProgram)
 
 #define SAME_VALUE(name) \
@@ -99,11 +112,28 @@ SAME_VALUE(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
 SAME_VALUE(CU_STREAM_CAPTURE_MODE_RELAXED)
 SAME_VALUE(CU_STREAM_DEFAULT)
 SAME_VALUE(CU_STREAM_NON_BLOCKING)
+SAME_VALUE(CU_TENSOR_MAP_DATA_TYPE_FLOAT16)
+SAME_VALUE(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16)
+SAME_VALUE(CU_TENSOR_MAP_INTERLEAVE_NONE)
+SAME_VALUE(CU_TENSOR_MAP_SWIZZLE_NONE)
+SAME_VALUE(CU_TENSOR_MAP_SWIZZLE_128B)
+SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_NONE)
+SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+SAME_VALUE(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+SAME_VALUE(CU_TENSOR_MAP_DATA_TYPE_FLOAT16)
+SAME_VALUE(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16)
+SAME_VALUE(CU_TENSOR_MAP_INTERLEAVE_NONE)
+SAME_VALUE(CU_TENSOR_MAP_SWIZZLE_128B)
+SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+SAME_VALUE(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
 SAME_VALUE(NVRTC_SUCCESS)
 SAME_VALUE(NVRTC_ERROR_OUT_OF_MEMORY)
 SAME_VALUE(NVRTC_ERROR_INVALID_OPTION)
 SAME_VALUE(NVRTC_ERROR_COMPILATION)
 SAME_VALUE(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE)
+
+static_assert(sizeof(fastgemm::TensorMap) == sizeof(::CUtensorMap) &&
+              alignof(fastgemm::TensorMap) >= alignof(::CUtensorMap));
 
 #define SAME_DRIVER_ENTRY(name, symbol, parameters)                                           \
   static_assert(                                                                              \
