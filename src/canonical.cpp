@@ -8,8 +8,6 @@
 namespace fastgemm {
 namespace {
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
-
 // A pitch that keeps rows of `extent` elements 16-byte aligned.
 std::int64_t aligned_pitch(std::int64_t extent, DType dtype) {
   const std::int64_t chunk = 16 / static_cast<std::int64_t>(size_of(dtype));
@@ -73,7 +71,7 @@ GemmProblem transposed(GemmProblem p) {
 
 GemmProblem fold_batch_into_m(GemmProblem p) {
   const bool reads_ab = p.k > 0;
-  if (p.batch <= 1 || p.m > kMostRows / p.batch) return p;
+  if (p.batch <= 1 || p.m > kMostSteps / p.batch) return p;
   if (reads_ab && (p.b.batch_stride != 0 || !continues(p.a, p.m))) return p;
   if (!continues(p.d, p.m) || (p.has_c() && !continues(p.c, p.m))) return p;
   for (MatrixView* view : {&p.a, &p.c, &p.d}) fold(*view, p.m);

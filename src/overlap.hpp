@@ -10,6 +10,10 @@ namespace fastgemm {
 
 __extension__ using Int128 = __int128;
 
+// The most that batch, m, n and k can be: products of three of them and an element's size stay far
+// below 2^127.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+
 // One index of a view: `extent` steps of `stride`.
 struct Axis {
   std::int64_t stride;

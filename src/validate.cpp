@@ -9,7 +9,6 @@
 namespace fastgemm {
 namespace {
 
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;  // of m, n, k and batch
 constexpr Int128 kMostBytes = Int128{1} << 62;  // from the first to the last byte of a view
 constexpr Int128 kLastAddress = (Int128{1} << 63) - 1;
 
