@@ -10,7 +10,6 @@ struct CUfunc_st;
 struct CUmod_st;
 struct CUstream_st;
 struct CUtensorMap_st;
-struct CUtensorMap_st;
 struct _nvrtcProgram;
 
 namespace fastgemm {
@@ -22,7 +21,6 @@ using CUfunction = ::CUfunc_st*;
 using CUmodule = ::CUmod_st*;
 using CUstream = ::CUstream_st*;
 using CUtensorMap = ::CUtensorMap_st;  // 128 bytes, see tensor_map.hpp
-using CUtensorMap = ::CUtensorMap_st;  // opaque: 128 bytes, aligned to 64 (CUDA 12) or 128 (13)
 using nvrtcProgram = ::_nvrtcProgram*;
 
 enum CUresult : int {
@@ -117,15 +115,6 @@ enum CUtensorMapL2promotion : unsigned {
 enum CUtensorMapFloatOOBfill : unsigned {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
 };
-
-enum CUtensorMapDataType : unsigned {
-  CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
-  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
-};
-enum CUtensorMapInterleave : unsigned { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
-enum CUtensorMapSwizzle : unsigned { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
-enum CUtensorMapL2promotion : unsigned { CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3 };
-enum CUtensorMapFloatOOBfill : unsigned { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 
 enum nvrtcResult : unsigned {
   NVRTC_SUCCESS = 0,

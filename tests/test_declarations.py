@@ -38,7 +38,9 @@ def check(source: Path, header_folder: Path, major: str) -> subprocess.Completed
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    includes = [f"-I{folder}" for folder in (header_folder, *folders)]
+    includes = [
+        f"-I{folder}" for folder in (header_folder, ROOT / "src", ROOT / "include", *folders)
+    ]
     return subprocess.run(
         [compiler, "-std=c++17", "-fsyntax-only", "-Werror", *includes, str(source)],
         capture_output=True,
@@ -71,7 +73,7 @@ def test_the_check_notices_a_wrong_declaration(major, right, wrong, tmp_path):
 
 
 def test_every_declared_value_is_compared():
-    declared = set(re.findall(r"\b((?:CU|NVRTC)\w+) = \d+,", HEADER.read_text()))
+    declared = set(re.findall(r"\b((?:CU|NVRTC)\w+) = \d+\b", HEADER.read_text()))
     compared = set(re.findall(r"SAME_VALUE\((\w+)\)", CHECK.read_text()))
     assert declared
     assert declared == compared - {"name"}
