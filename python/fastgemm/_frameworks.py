@@ -1,4 +1,4 @@
-"""What the extension asks of an array framework that the caller has imported: streams and results."""
+"""What the extension asks of the caller's array framework: streams and results."""
 
 
 def torch_stream(device: int) -> int:
@@ -54,7 +54,7 @@ def jax_from_host(array, like, device):
 
 
 class _Exported:
-    """A DLPack capsule with the methods that a consumer calls. Its memory holds the product already."""
+    """A DLPack capsule with the methods that a consumer calls; its memory is complete."""
 
     def __init__(self, capsule, device):
         self._capsule, self._device = capsule, device
