@@ -17,6 +17,8 @@ std::string refuse_instructions(const KernelConfig& k, const ArchSpec& arch) {
     return "family sm80 needs cp.async and mma.m16n8k16 (compute capability 8.0), not there" + on;
   if (k.family == Family::sm75 && !arch.ldmatrix)
     return "family sm75 needs ldmatrix (compute capability 7.5), not there" + on;
+  if (k.family == Family::sm90 && !arch.tma_wgmma)
+    return "family sm90 needs the TMA and wgmma (compute capability 9.0), not there" + on;
   if (k.in == DType::bf16 && !arch.bf16)
     return "bfloat16 needs compute capability 8.0; use float16" + on;
   if (k.in == DType::bf16 && k.family != Family::sm80)
@@ -25,7 +27,30 @@ std::string refuse_instructions(const KernelConfig& k, const ArchSpec& arch) {
   return {};
 }
 
+std::string refuse_shape_sm90(const KernelConfig& k) {
+  if (k.block_k != 64) return "family sm90 needs block_k 64: one 128-byte swizzle atom";
+  if (!k.swizzle) return "family sm90 needs the swizzle: the TMA and wgmma are told of it";
+  if (k.warp_m != 64 && k.warp_m != 128)
+    return "family sm90 needs warp_m 64 or 128, the rows of a warpgroup";
+  if (k.block_m % k.warp_m != 0 || k.block_m / k.warp_m > 3 || k.block_m > 256)
+    return "family sm90 has 1 to 3 consumer warpgroups: block_m has to be 1, 2 or 3 times warp_m, "
+           "256 at most";
+  if (k.block_n % 16 != 0 || k.block_n < 16 || k.block_n > 256 || k.warp_n != k.block_n)
+    return "family sm90 needs block_n a multiple of 16 up to 256, and warp_n equal to it";
+  if (k.b_major == Major::mn && k.block_n % 64 != 0)
+    return "family sm90 needs block_n a multiple of 64 where B is contiguous along n";
+  if (k.cluster_m < 1 || k.cluster_n < 1 || k.cluster() > 2) return "clusters are 1x1, 2x1 or 1x2";
+  if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
+    return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
+           "B";
+  if (k.num_stages < 1 || k.num_stages > 32) return "num_stages has to be 1..32";
+  return {};
+}
+
 std::string refuse_shape(const KernelConfig& k) {
+  if (k.family != Family::sm90 && (k.cluster() != 1 || k.multicast))
+    return std::string("family ") + name(k.family) +
+           " has no clusters: cluster_m and cluster_n have to be 1";
   const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
   if (!multiple(k.block_m, 16) || !multiple(k.block_n, 16) || k.block_m > 512 || k.block_n > 512)
     return "block_m and block_n have to be multiples of 16 up to 512";
@@ -39,9 +64,8 @@ std::string refuse_shape(const KernelConfig& k) {
     return "has " + std::to_string(k.threads()) +
            " threads, the limit is 1024: make the warp tile larger";
   if (k.num_stages < 1 || k.num_stages > 32) return "num_stages has to be 1..32";
-  if (k.family != Family::sm80 && k.num_stages > 2)
+  if (k.family < Family::sm80 && k.num_stages > 2)
     return std::string("family ") + name(k.family) + " has no cp.async: num_stages is 1 or 2";
-  if (k.raster_group < 0 || k.raster_group > 1024) return "raster_group has to be 0..1024 (0: off)";
   return {};
 }
 
@@ -49,7 +73,9 @@ std::string refuse_shape(const KernelConfig& k) {
 
 std::string check(const KernelConfig& k, const HardwareSpec& hw) {
   std::string why = refuse_instructions(k, hw.arch);
-  if (why.empty()) why = refuse_shape(k);
+  if (why.empty()) why = k.family == Family::sm90 ? refuse_shape_sm90(k) : refuse_shape(k);
+  if (why.empty() && (k.raster_group < 0 || k.raster_group > 1024))
+    why = "raster_group has to be 0..1024 (0: off)";
   if (!why.empty()) return why;
 
   const int shared = shared_bytes(k);
@@ -57,10 +83,10 @@ std::string check(const KernelConfig& k, const HardwareSpec& hw) {
     return need("shared memory", shared, "bytes", hw.arch.shared_per_block) + " per CTA on " +
            arch_name(hw.arch.cc) + ": fewer num_stages, or a smaller block_m, block_n or block_k";
   const int registers = estimated_registers(k);
-  if (registers > hw.arch.registers_per_thread)
-    return need("registers", registers, "(estimated)", hw.arch.registers_per_thread) +
+  if (registers > register_limit(k, hw))
+    return need("registers", registers, "(estimated)", register_limit(k, hw)) +
            " per thread, it would spill: make the warp tile smaller";
-  if (registers * k.threads() > hw.arch.registers_per_sm)
+  if (k.family != Family::sm90 && registers * k.threads() > hw.arch.registers_per_sm)
     return need("registers", registers * k.threads(), "(estimated)", hw.arch.registers_per_sm) +
            " per SM: make the block tile smaller";
   if (ctas_per_sm(k, hw) < 1) return "does not fit on an SM of " + arch_name(hw.arch.cc);

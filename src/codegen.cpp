@@ -15,7 +15,10 @@ const char* device_type(DType t) {
 }
 const char* device_major(Major m) { return m == Major::k ? "Major::K" : "Major::MN"; }
 const char* device_bool(bool b) { return b ? "true" : "false"; }
-int device_family(Family f) { return f == Family::sm70 ? 70 : f == Family::sm75 ? 75 : 80; }
+int device_family(Family f) {
+  if (f == Family::sm90) return 90;
+  return f == Family::sm70 ? 70 : f == Family::sm75 ? 75 : 80;
+}
 
 class Source {
  public:
@@ -43,6 +46,8 @@ std::string kernel_name(const KernelConfig& k) {
   s += "_" + n(k.block_m) + "x" + n(k.block_n) + "x" + n(k.block_k) + "_warp" + n(k.warp_m) + "x" +
        n(k.warp_n);
   s += "_stages" + n(k.num_stages) + "_raster" + n(k.raster_group);
+  if (k.cluster() > 1)
+    s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
   if (!k.swizzle) s += "_plain";
   if (!k.staged_stores) s += "_direct";
   s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
@@ -52,7 +57,8 @@ std::string kernel_name(const KernelConfig& k) {
 
 std::string kernel_source(const KernelConfig& k) {
   Source s;
-  s.line("#include \"fastgemm/device/gemm_kernel.cuh\"");
+  const bool sm90 = k.family == Family::sm90;
+  s.line(std::string("#include \"fastgemm/device/gemm_kernel") + (sm90 ? "_sm90" : "") + ".cuh\"");
   s.line("using namespace fastgemm;");
   s.line("struct Config {");
   s.line(std::string("  using Input = ") + device_type(k.in) + ";");
@@ -69,15 +75,29 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("SWIZZLE", k.swizzle);
   s.constant("RASTER_GROUP", k.raster_group);
   s.constant("STAGED_STORES", k.staged_stores);
+  if (sm90) {
+    s.constant("CLUSTER_M", k.cluster_m);
+    s.constant("CLUSTER_N", k.cluster_n);
+    s.constant("MULTICAST", k.multicast);
+  }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);
   s.constant("D_VECTOR", k.d_vector);
   s.constant("HAS_C", k.has_c);
   s.line("};");
   s.line("static_assert(shared_bytes<Config>() == " + std::to_string(shared_bytes(k)) + ");");
-  s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) + ")");
-  s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params) {");
-  s.line("  gemm_kernel<Config>(params);");
+  s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) +
+         (sm90 ? ", 1)" : ")"));
+  if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
+  if (sm90) {
+    s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params,");
+    s.line(
+        "    const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map) {");
+    s.line("  gemm_kernel_sm90<Config>(params, a_map, b_map);");
+  } else {
+    s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params) {");
+    s.line("  gemm_kernel<Config>(params);");
+  }
   s.line("}");
   return s.str();
 }

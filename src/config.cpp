@@ -10,7 +10,9 @@ namespace fastgemm {
 
 namespace {
 
-constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80};
+constexpr int warpgroup = 128;  // threads
+
+constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90};
 
 // Every field, in one place for ==, hash and text. Visits (name, value).
 template <class Config, class Visit>
@@ -25,6 +27,9 @@ void for_each_field(Config& c, Visit visit) {
   visit("swizzle", c.swizzle);
   visit("raster_group", c.raster_group);
   visit("staged_stores", c.staged_stores);
+  visit("cluster_m", c.cluster_m);
+  visit("cluster_n", c.cluster_n);
+  visit("multicast", c.multicast);
 }
 
 std::string text(Family f) { return name(f); }
@@ -35,7 +40,8 @@ std::string text(int i) { return std::to_string(i); }
 auto fields(const KernelConfig& c) {
   return std::make_tuple(c.family, c.in, c.out, c.a_major, c.b_major, c.block_m, c.block_n,
                          c.block_k, c.warp_m, c.warp_n, c.num_stages, c.swizzle, c.raster_group,
-                         c.staged_stores, c.a_copy_bytes, c.b_copy_bytes, c.d_vector, c.has_c);
+                         c.staged_stores, c.cluster_m, c.cluster_n, c.multicast, c.a_copy_bytes,
+                         c.b_copy_bytes, c.d_vector, c.has_c);
 }
 
 }  // namespace
@@ -48,6 +54,8 @@ const char* name(Family family) {
       return "sm75";
     case Family::sm80:
       return "sm80";
+    case Family::sm90:
+      return "sm90";
   }
   return "?";
 }
@@ -62,10 +70,12 @@ Family family_from_name(std::string_view wanted) {
 }
 
 bool GemmConfig::operator==(const GemmConfig& o) const {
-  return family == o.family && strategy == o.strategy && block_m == o.block_m &&
-         block_n == o.block_n && block_k == o.block_k && warp_m == o.warp_m && warp_n == o.warp_n &&
-         num_stages == o.num_stages && swizzle == o.swizzle && raster_group == o.raster_group &&
-         staged_stores == o.staged_stores;
+  const auto fields = [](const GemmConfig& c) {
+    return std::tie(c.family, c.strategy, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n,
+                    c.num_stages, c.swizzle, c.raster_group, c.staged_stores, c.cluster_m,
+                    c.cluster_n, c.multicast);
+  };
+  return fields(*this) == fields(o);
 }
 
 std::string GemmConfig::str() const {
@@ -98,38 +108,72 @@ std::string KernelConfig::str() const {
                   std::to_string(warp_m) + "x" + std::to_string(warp_n) + ", " +
                   std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages") +
                   ", raster " + std::to_string(raster_group);
+  if (cluster() > 1)
+    s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) +
+         (multicast ? "" : " without multicast");
   if (!swizzle) s += ", no swizzle";
   if (!staged_stores) s += ", direct stores";
   return s;
 }
 
+int KernelConfig::threads() const {
+  if (family == Family::sm90) return (block_m / warp_m + 1) * warpgroup;
+  return block_m / warp_m * (block_n / warp_n) * 32;
+}
+
 int shared_bytes(const KernelConfig& c) {
+  // The epilogue's staging panels (device/epilogue.cuh): rows padded by 8, float32.
+  const auto panel = [](int rows, int cols) { return rows * (cols + 8) * 4; };
   const int ring = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages;
+  if (c.family == Family::sm90) {
+    const int barriers = 2 * c.num_stages * 8;
+    const int consumer_warps = c.block_m / c.warp_m * 4;
+    return ring + barriers + (c.staged_stores ? consumer_warps * panel(16, 32) : 0);
+  }
   if (!c.staged_stores) return ring;
-  // The epilogue's staging buffers (device/epilogue.cuh, StagingBuffer): as many rows as fit into
-  // the ring.
-  const auto staging = [&](int rows) { return c.threads() / 32 * rows * (c.warp_n + 8) * 4; };
-  int rows = c.warp_m;
-  while (rows > 16 && (staging(rows) > ring || c.warp_m % rows != 0)) rows -= 16;
-  return std::max(ring, staging(rows));
+  const int warps = c.threads() / 32;
+  int rows = c.warp_m;  // as many as fit into the ring
+  while (rows > 16 && (warps * panel(rows, c.warp_n) > ring || c.warp_m % rows != 0)) rows -= 16;
+  return std::max(ring, warps * panel(rows, c.warp_n));
 }
 
 int estimated_registers(const KernelConfig& c) {
+  if (c.family == Family::sm90) return c.warp_m * c.block_n / warpgroup + 40;
   const int accumulators = c.warp_m * c.warp_n / 32;
   const int per_fragment = c.family == Family::sm70 ? 8 : 4;
   const int fragments = 2 * per_fragment * (c.warp_m + c.warp_n) / 16;
   const int staged_tile =
       c.family == Family::sm80 ? 0 : (c.block_m + c.block_n) * c.block_k / 2 / c.threads();
-  return std::min(accumulators + fragments + staged_tile + 44, 1024);
+  return accumulators + fragments + staged_tile + 44;
+}
+
+int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
+  if (c.family != Family::sm90) return hw.arch.registers_per_thread;
+  const int consumers = c.block_m / c.warp_m;
+  return consumers == 1   ? hw.arch.registers_per_thread
+         : consumers == 2 ? 232
+                          : 160;  // device/gemm_kernel_sm90.cuh
 }
 
 int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {
   const int by_shared = hw.arch.shared_per_sm / (shared_bytes(c) + hw.arch.shared_reserved);
   const int by_warps = hw.arch.warps_per_sm / (c.threads() / 32);
-  const int registers =
-      (std::min(estimated_registers(c), hw.arch.registers_per_thread) + 7) / 8 * 8;
+  int registers = (std::min(estimated_registers(c), register_limit(c, hw)) + 7) / 8 * 8;
+  if (c.family == Family::sm90 && c.block_m > c.warp_m)
+    registers = hw.arch.registers_per_sm / c.threads();
   const int by_registers = hw.arch.registers_per_sm / (registers * c.threads());
   return std::min({by_shared, by_warps, by_registers, hw.arch.ctas_per_sm});
+}
+
+std::int64_t grid_size(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  if (c.family != Family::sm90) return tiles_m(c, p) * tiles_n(c, p) * p.batch;
+  const auto clusters_along = [](std::int64_t tiles, int ctas) {
+    return (tiles + ctas - 1) / ctas;
+  };
+  const std::int64_t clusters = clusters_along(tiles_m(c, p), c.cluster_m) *
+                                clusters_along(tiles_n(c, p), c.cluster_n) * p.batch;
+  const std::int64_t at_once = static_cast<std::int64_t>(hw.sms) * ctas_per_sm(c, hw) / c.cluster();
+  return std::min(clusters, std::max<std::int64_t>(at_once, 1)) * c.cluster();
 }
 
 }  // namespace fastgemm

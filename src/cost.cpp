@@ -20,50 +20,68 @@ double copy_instructions(int copy_bytes) {
 }  // namespace
 
 Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  const bool sm90 = c.family == Family::sm90;
   const double cycles_per_us = hw.clock_ghz * 1e3;
-  const double ctas = static_cast<double>(tiles_m(c, p) * tiles_n(c, p) * p.batch);
+  const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
   const int resident = std::max(1, ctas_per_sm(c, hw));
   const double k_tiles = ceil_div(static_cast<double>(p.k), c.block_k);
-  const double ctas_of_busiest_sm = ceil_div(ctas, hw.sms);
-  const double rounds = ceil_div(ctas_of_busiest_sm, resident);
-  const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
 
-  // Of one k-tile of one CTA, in cycles of its SM.
-  const double tensor = 2.0 * c.block_m * c.block_n * c.block_k /
-                        (hw.arch.mma_flops_per_clock * hw.arch.mma_sync_share);
+  // Block tiles; a cluster computes its whole rectangle, whether it exists or not.
+  const double tiles = ceil_div(static_cast<double>(tiles_m(c, p)), c.cluster_m) *
+                       ceil_div(static_cast<double>(tiles_n(c, p)), c.cluster_n) * c.cluster() *
+                       static_cast<double>(p.batch);
+  const double tiles_of_busiest_sm = ceil_div(tiles, hw.sms / c.cluster() * c.cluster());
+  const double rounds = ceil_div(tiles_of_busiest_sm, resident);
+
+  // Of one k-tile of one block tile, in cycles of its SM.
+  const double flops_per_clock =
+      hw.arch.mma_flops_per_clock * (sm90 ? 1.0 : hw.arch.mma_sync_share);
+  const double tensor = 2.0 * c.block_m * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
-                                (c.family == Family::sm70 ? 2 : 1);
+  const double fragment_bytes = sm90 ? c.block_m / 64.0 * (64 + c.block_n) * c.block_k * in_size
+                                     : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k *
+                                           in_size * (c.family == Family::sm70 ? 2 : 1);
   const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
-  const double copies = (c.block_m * copy_instructions(c.a_copy_bytes) +
-                         c.block_n * copy_instructions(c.b_copy_bytes)) *
-                        c.block_k / 8 / 32 / 4;
+  const double copies = sm90 ? 0
+                             : (c.block_m * copy_instructions(c.a_copy_bytes) +
+                                c.block_n * copy_instructions(c.b_copy_bytes)) *
+                                   c.block_k / 8 / 32 / 4;
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.
-  const double fetch_latency = c.family == Family::sm80 ? 900 : 1200;
-  const double latency =
-      std::max(60.0 + c.block_k / 16 * 40.0, fetch_latency / std::max(c.num_stages - 1, 1) / 1.0);
+  const double fetch_latency = c.family >= Family::sm80 ? 900 : 1200;
+  const double chain = 60.0 + c.block_k / 16 * 40.0;
+  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
+
+  // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster.
+  const double fetched_bytes = c.multicast ? (c.block_m / static_cast<double>(c.cluster_n) +
+                                              c.block_n / static_cast<double>(c.cluster_m)) *
+                                                 c.block_k * in_size
+                                           : tile_bytes;
 
   Cost r;
-  r.waves = ctas / (static_cast<double>(hw.sms) * resident);
-  r.tensor_us = ctas_of_busiest_sm * k_tiles * tensor / cycles_per_us;
-  r.shared_us = ctas_of_busiest_sm * k_tiles * shared / cycles_per_us;
-  r.copy_us = ctas_of_busiest_sm * k_tiles * copies / cycles_per_us;
+  r.waves = tiles / (static_cast<double>(hw.sms) * resident);
+  r.tensor_us = tiles_of_busiest_sm * k_tiles * tensor / cycles_per_us;
+  r.shared_us = tiles_of_busiest_sm * k_tiles * shared / cycles_per_us;
+  r.copy_us = tiles_of_busiest_sm * k_tiles * copies / cycles_per_us;
   const double latency_us = rounds * k_tiles * latency / cycles_per_us;
 
   // L2 feeds an SM about 64 bytes a cycle, all SMs together about half of that each.
-  const double read = ctas * k_tiles * tile_bytes;
-  r.l2_us = std::max(read / (hw.sms * 32.0), ctas_of_busiest_sm * k_tiles * tile_bytes / 64.0) /
+  r.l2_us = std::max(tiles * k_tiles * fetched_bytes / (hw.sms * 32.0),
+                     tiles_of_busiest_sm * k_tiles * fetched_bytes / 64.0) /
             cycles_per_us;
   const double unique =
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
       static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
   r.dram_us = unique * static_cast<double>(p.batch) / (hw.dram_gbps * 1e3);
 
+  // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else the
+  // last.
   const double epilogue = c.block_m * c.block_n * (8 + out_size) / 128 + 600;
   r.overhead_us =
-      2.0 + (1500 + epilogue * std::min<double>(ctas_of_busiest_sm, resident)) / cycles_per_us +
-      (rounds - 1) * (800 + epilogue) / cycles_per_us / (resident > 1 ? 2 : 1);
+      2.0 +
+      (1500 + epilogue * std::min(tiles_of_busiest_sm, static_cast<double>(resident))) /
+          cycles_per_us +
+      (rounds - 1) * ((sm90 ? 0 : 800) + epilogue) / cycles_per_us / (resident > 1 ? 2 : 1);
   r.total_us = r.overhead_us +
                std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us, r.l2_us, r.dram_us});
   return r;

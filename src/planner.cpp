@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "fastgemm/error.hpp"
+#include "tensor_map.hpp"
 
 namespace fastgemm {
 namespace {
@@ -39,14 +40,23 @@ int output_vector(const MatrixView& v) {
   return access_bytes(v, v.col_stride, v.row_stride) / static_cast<int>(size_of(v.dtype));
 }
 
-Family best_family(const ArchSpec& arch) {
-  if (arch.cp_async && arch.mma_m16n8k16) return Family::sm80;
-  return arch.ldmatrix ? Family::sm75 : Family::sm70;
+// The families worth considering for a problem, best first.
+std::vector<Family> families_for(const ProblemTraits& traits, const ArchSpec& arch,
+                                 const GemmConfig& wish) {
+  if (wish.family) return {*wish.family};
+  if (!arch.cp_async || !arch.mma_m16n8k16) return {arch.ldmatrix ? Family::sm75 : Family::sm70};
+  if (arch.tma_wgmma && traits.tma) return {Family::sm90, Family::sm80};
+  return {Family::sm80};
 }
 
 // The warp tile with the least shared-memory traffic among those that keep the accumulators in
 // registers and give the four schedulers of an SM a warp each.
 void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
+  if (k.family == Family::sm90) {
+    k.warp_m = wish.warp_m.value_or(k.block_m <= 192 ? 64 : 128);
+    k.warp_n = wish.warp_n.value_or(k.block_n);
+    return;
+  }
   const int most_accumulators = k.family == Family::sm80 ? 128 : 64;
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
@@ -73,7 +83,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 // As many stages as K has use for and shared memory has room for, with eight warps on an SM where
 // that many CTAs exist.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
-  if (k.family != Family::sm80) return 2;
+  if (k.family < Family::sm80) return 2;
   const int warps = std::max(1, k.threads() / 32);
   const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
   const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
@@ -98,11 +108,11 @@ int choose_raster_group(const KernelConfig& k, const HardwareSpec& hw) {
   return group;
 }
 
-KernelConfig complete(const Tiling& t, const GemmProblem& p, const HardwareSpec& hw,
+KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, const HardwareSpec& hw,
                       const GemmConfig& wish) {
   const ProblemTraits traits = traits_of(p);
   KernelConfig k;
-  k.family = wish.family.value_or(best_family(hw.arch));
+  k.family = family;
   k.in = traits.in;
   k.out = traits.out;
   k.a_major = traits.a_major;
@@ -113,17 +123,19 @@ KernelConfig complete(const Tiling& t, const GemmProblem& p, const HardwareSpec&
   k.has_c = traits.has_c;
   k.block_m = wish.block_m.value_or(t.block_m);
   k.block_n = wish.block_n.value_or(t.block_n);
-  k.block_k = wish.block_k.value_or(k.family == Family::sm80 ? t.block_k : 32);
+  k.block_k = wish.block_k.value_or(t.block_k);
   k.swizzle = wish.swizzle.value_or(true);
   k.staged_stores = wish.staged_stores.value_or(true);
+  k.cluster_m = wish.cluster_m.value_or(t.cluster_m);
+  k.cluster_n = wish.cluster_n.value_or(t.cluster_n);
+  k.multicast = wish.multicast.value_or(k.cluster() > 1) && k.cluster() > 1;
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
-  if (k.block_m <= 0 || k.block_n <= 0 || k.block_k <= 0 || k.warp_m <= 0 || k.warp_n <= 0)
-    return k;  // check() says why
-  k.num_stages = wish.num_stages ? *wish.num_stages : choose_stages(k, p, hw);
-  k.raster_group = 0;
-  if (check(k, hw).empty()) k.raster_group = choose_raster_group(k, hw);
-  k.raster_group = wish.raster_group.value_or(k.raster_group);
+  k.num_stages = wish.num_stages.value_or(2);
+  k.raster_group = wish.raster_group.value_or(0);
+  if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
+  if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
+  if (!wish.raster_group) k.raster_group = choose_raster_group(k, hw);
   return k;
 }
 
@@ -131,17 +143,18 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
                                   const GemmConfig& wish) {
   std::vector<Candidate> all;
   bool known = !wish.strategy;
-  for (const Strategy& s : strategy_list()) {
-    if (wish.strategy && *wish.strategy != s.name) continue;
-    known = true;
-    for (const Tiling& t : s.propose(p, hw)) {
-      Candidate c;
-      c.strategy = s.name;
-      c.kernel = complete(t, p, hw, wish);
-      const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
-      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(c));
+  for (Family family : families_for(traits_of(p), hw.arch, wish))
+    for (const Strategy& s : strategy_list()) {
+      if (wish.strategy && *wish.strategy != s.name) continue;
+      known = true;
+      for (const Tiling& t : s.propose(p, family)) {
+        Candidate c;
+        c.strategy = s.name;
+        c.kernel = complete(t, family, p, hw, wish);
+        const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
+        if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(c));
+      }
     }
-  }
   if (known) return all;
   std::string names;
   for (const std::string& n : strategies()) names += (names.empty() ? "" : ", ") + n;
@@ -181,7 +194,17 @@ ProblemTraits traits_of(const GemmProblem& p) {
   t.has_c = p.has_c();
   t.d_vector = output_vector(p.d);
   if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
+  t.tma = refuse_tma(p, t) == nullptr;
   return t;
+}
+
+std::uint64_t ProblemTraits::code() const {
+  std::uint64_t code = 0;
+  for (int field : {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
+                    static_cast<int>(b_major), a_copy_bytes, b_copy_bytes, d_vector, has_c ? 1 : 0,
+                    tma ? 1 : 0})
+    code = code << 5 | static_cast<std::uint64_t>(field);
+  return code;
 }
 
 std::int64_t tiles_m(const KernelConfig& k, const GemmProblem& p) {
@@ -199,7 +222,11 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
   const GemmProblem& p = result.problem;
 
   std::vector<Candidate> all = candidates(p, hardware, config);
-  for (Candidate& c : all) c.refused = check(c.kernel, hardware);
+  const char* no_tma = refuse_tma(p, traits_of(p));
+  for (Candidate& c : all) {
+    c.refused = check(c.kernel, hardware);
+    if (c.refused.empty() && no_tma && c.kernel.family == Family::sm90) c.refused = no_tma;
+  }
   for (Candidate& c : all)
     if (c.refused.empty()) c.cost = cost(c.kernel, p, hardware);
   std::stable_sort(all.begin(), all.end(), [](const Candidate& x, const Candidate& y) {
@@ -215,7 +242,7 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
   result.threads = pick.kernel.threads();
   result.shared_bytes = shared_bytes(pick.kernel);
   result.ctas_per_sm = ctas_per_sm(pick.kernel, hardware);
-  result.ctas = tiles_m(pick.kernel, p) * tiles_n(pick.kernel, p) * p.batch;
+  result.ctas = grid_size(pick.kernel, p, hardware);
   if (result.ctas > INT32_MAX)
     throw InvalidValue(describe(p) + " needs " + std::to_string(result.ctas) + " CTAs of [" +
                        pick.kernel.str() + "], the limit of a grid is 2147483647: split the batch");

@@ -1,6 +1,7 @@
 // The steps of planning that its files share: candidates -> check -> cost -> pick.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,15 +9,16 @@
 
 namespace fastgemm {
 
-// What a tiling strategy proposes: a block tile. Everything else follows from it, the problem and
-// the hardware.
+// What a tiling strategy proposes: a block tile, and for family sm90 the cluster. Everything else
+// follows from it, the problem and the hardware.
 struct Tiling {
   int block_m, block_n, block_k;
+  int cluster_m = 1, cluster_n = 1;
 };
 
 struct Strategy {
   const char* name;
-  std::vector<Tiling> (*propose)(const GemmProblem&, const HardwareSpec&);
+  std::vector<Tiling> (*propose)(const GemmProblem&, Family);
 };
 const std::vector<Strategy>& strategy_list();  // strategies.cpp
 
@@ -27,11 +29,18 @@ struct ProblemTraits {
   Major a_major, b_major;
   int a_copy_bytes, b_copy_bytes, d_vector;
   bool has_c;
+  bool tma;  // the TMA can read A and B
+
+  std::uint64_t code() const;  // all of it in one number
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 
 // Dynamic shared memory of a CTA in bytes. Codegen asserts that the kernel template says the same.
 int shared_bytes(const KernelConfig& kernel);
+
+// Register count of consumer threads where warps have different ones (family sm90), else that of
+// the launch.
+int register_limit(const KernelConfig& kernel, const HardwareSpec& hardware);
 
 // Registers a thread is expected to need. Generous by up to 30: a kernel that is let through must
 // not spill.
@@ -40,9 +49,14 @@ int estimated_registers(const KernelConfig& kernel);
 // CTAs that an SM holds at once, by shared memory, threads and estimated registers.
 int ctas_per_sm(const KernelConfig& kernel, const HardwareSpec& hardware);
 
-// Block tiles of D and of the whole batch.
+// Block tiles along M and N of one matrix of the batch.
 std::int64_t tiles_m(const KernelConfig& kernel, const GemmProblem& problem);
 std::int64_t tiles_n(const KernelConfig& kernel, const GemmProblem& problem);
+
+// CTAs to launch: one for every block tile or, of the persistent family sm90, as many as run at
+// once.
+std::int64_t grid_size(const KernelConfig& kernel, const GemmProblem& problem,
+                       const HardwareSpec& hardware);
 
 Cost cost(const KernelConfig& kernel, const GemmProblem& problem, const HardwareSpec& hardware);
 

@@ -7,31 +7,51 @@ namespace {
 
 using Tilings = std::vector<Tiling>;
 
-// A k-tile as deep as K needs, so that a short K is not padded to a long one.
-int depth_for(const GemmProblem& p, int wanted) { return p.k <= 32 ? 32 : wanted; }
-
-// For large products: the most arithmetic per byte of shared memory and L2.
-Tilings large_tiles(const GemmProblem& p, const HardwareSpec&) {
-  const int k = depth_for(p, 64);
-  return {{256, 128, k}, {128, 256, k}, {256, 128, 32}, {128, 256, 32}};
+// How deep a k-tile is: 64 suits ldmatrix and is one swizzle atom of the TMA; a K of 32 is not
+// padded to it, and GPUs without cp.async have little shared memory and no registers to spare for
+// more than 32.
+int depth(const GemmProblem& p, Family family) {
+  if (family == Family::sm90) return 64;
+  return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
-// The middle ground: two CTAs an SM, one fetches while the other multiplies.
-Tilings square_tiles(const GemmProblem& p, const HardwareSpec&) {
-  return {{128, 128, depth_for(p, 64)}, {128, 128, 32}};
+// For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
+// operand halve what they fetch of it.
+Tilings large_tiles(const GemmProblem& p, Family family) {
+  const int k = depth(p, family);
+  if (family == Family::sm90)
+    return {{128, 256, k, 2, 1}, {256, 128, k, 1, 2}, {128, 256, k}, {256, 128, k},
+            {128, 192, k, 2, 1}, {192, 128, k, 1, 2}, {128, 192, k}};
+  if (family == Family::sm80) return {{256, 128, k}, {128, 256, k}, {256, 128, 32}, {128, 256, 32}};
+  return {};
+}
+
+// The middle ground. On sm80: two CTAs an SM, one fetches while the other multiplies.
+Tilings square_tiles(const GemmProblem& p, Family family) {
+  const int k = depth(p, family);
+  if (family == Family::sm90)
+    return {{128, 128, k, 2, 1}, {128, 128, k}, {128, 160, k}, {128, 208, k}, {128, 96, k}};
+  if (family == Family::sm80) return {{128, 128, k}, {128, 128, 32}};
+  return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
 }
 
 // For products with few tiles: smaller ones, so that every SM has work.
-Tilings small_tiles(const GemmProblem& p, const HardwareSpec&) {
-  const int k = depth_for(p, 64);
+Tilings small_tiles(const GemmProblem& p, Family family) {
+  const int k = depth(p, family);
+  if (family == Family::sm90) return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}};
   return {{64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 32, k}, {32, 64, k}, {32, 32, k}};
 }
 
 // For a few rows or columns (decode): no more of them than there are, and the other side long
 // enough to keep the memory busy.
-Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&) {
+Tilings skinny_tiles(const GemmProblem& p, Family family) {
   Tilings t;
-  const int k = depth_for(p, 128);
+  if (family == Family::sm90) {
+    if (p.n <= 128) t.push_back({128, static_cast<int>((p.n + 15) / 16 * 16), 64});
+    if (p.n <= 128) t.push_back({64, static_cast<int>((p.n + 15) / 16 * 16), 64});
+    return t;
+  }
+  const int k = depth(p, family) == 64 ? 128 : 32;
   for (int narrow : {16, 32})
     for (int wide : {32, 64, 128}) {
       if (p.m <= 64) t.push_back({narrow, wide, k});

@@ -14,7 +14,7 @@
 namespace fastgemm {
 
 // Kernel families, named after the first architecture that has their instructions.
-enum class Family : std::uint8_t { sm70, sm75, sm80 };
+enum class Family : std::uint8_t { sm70, sm75, sm80, sm90 };
 FASTGEMM_API const char* name(Family family);
 FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue
 
@@ -22,14 +22,18 @@ FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidV
 struct FASTGEMM_API GemmConfig {
   std::optional<Family> family;
   std::optional<std::string> strategy;  // the name of a tiling strategy, see strategies()
-  std::optional<int> block_m, block_n,
-      block_k;                        // block tile: what a CTA computes, and its step along K
-  std::optional<int> warp_m, warp_n;  // warp tile: the part of block_m x block_n of one warp
-  std::optional<int> num_stages;      // depth of the shared-memory ring; 1 is off
-  std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
-  std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
+  // Block tile: what a CTA computes, and its step along K.
+  std::optional<int> block_m, block_n, block_k;
+  // Warp tile: the part of the block tile of one warp (family sm90: of one warpgroup).
+  std::optional<int> warp_m, warp_n;
+  std::optional<int> num_stages;    // depth of the shared-memory ring; 1 is off
+  std::optional<bool> swizzle;      // permute 16-byte chunks against bank conflicts
+  std::optional<int> raster_group;  // rows of tiles walked together for L2; 0 is off
   std::optional<bool>
       staged_stores;  // D goes through shared memory; false: straight from registers
+  // Family sm90: CTAs of a cluster, above and beside each other; 1 is off.
+  std::optional<int> cluster_m, cluster_n;
+  std::optional<bool> multicast;  // a cluster's CTAs fetch shared operands once
 
   bool operator==(const GemmConfig& o) const;
   bool operator!=(const GemmConfig& o) const { return !(*this == o); }
@@ -48,12 +52,15 @@ struct FASTGEMM_API KernelConfig {
   bool swizzle = true;
   int raster_group = 0;
   bool staged_stores = true;
+  int cluster_m = 1, cluster_n = 1;
+  bool multicast = false;
   int a_copy_bytes = 16,
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides
   bool has_c = false;
 
-  int threads() const { return block_m / warp_m * (block_n / warp_n) * 32; }
+  int cluster() const { return cluster_m * cluster_n; }
+  int threads() const;  // per CTA
   bool operator==(const KernelConfig& o) const;
   bool operator!=(const KernelConfig& o) const { return !(*this == o); }
   std::string str() const;  // "sm80 128x128x64, warp 64x64, 3 stages, raster 8"

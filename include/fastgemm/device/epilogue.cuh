@@ -9,7 +9,6 @@
 #include "fastgemm/device/ptx/shared.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
 #include "fastgemm/device/raster.cuh"
-#include "fastgemm/device/warp_tile.cuh"
 
 namespace fastgemm {
 
@@ -91,102 +90,93 @@ struct OutputTile {
   }
 };
 
+// A warp's accumulators are 16 x 16 tiles of eight floats a lane, [TILES_M][TILES_N]; Mma says
+// which. Tile row i begins i * ROW_STEP rows below the warp's first (16 with mma.sync; 64 with
+// WGMMA, where four warps interleave).
+
 // Straight from registers: a lane holds pairs of columns, so that a store instruction of the warp
 // touches eight rows with 16 or 32 bytes each. Simple, and slower than the staged form wherever
 // stores matter.
-template <class Config>
-FASTGEMM_DEVICE void epilogue_direct(const WarpTile<Config>& tile, const OutputTile<Config>& out) {
-  using D = Derived<Config>;
-  using Mma = typename WarpTile<Config>::Mma;
+template <class Mma, int ROW_STEP, class Config, int TILES_M, int TILES_N>
+FASTGEMM_DEVICE void epilogue_direct(const float (&accumulator)[TILES_M][TILES_N][8],
+                                     const OutputTile<Config>& out, int first_row, int first_col) {
   constexpr int COUNT = min_of(Config::D_VECTOR, 2);
   const int lane = ptx::thread_index() % WARP_THREADS;
 #pragma unroll
-  for (int i = 0; i < D::MMA_TILES_M; ++i)
+  for (int i = 0; i < TILES_M; ++i)
 #pragma unroll
-    for (int j = 0; j < D::MMA_TILES_N; ++j)
+    for (int j = 0; j < TILES_N; ++j)
 #pragma unroll
       for (int e = 0; e < 8; e += COUNT) {
         float sum[COUNT];
 #pragma unroll
-        for (int x = 0; x < COUNT; ++x) sum[x] = tile.accumulator[i][j][e + x];
-        out.template finish<COUNT>(tile.first_row() + i * D::MMA + Mma::row(lane, e / 2),
-                                   tile.first_col() + j * D::MMA + Mma::col(lane, e / 2) + e % 2,
-                                   sum);
+        for (int x = 0; x < COUNT; ++x) sum[x] = accumulator[i][j][e + x];
+        out.template finish<COUNT>(first_row + i * ROW_STEP + Mma::row(lane, e / 2),
+                                   first_col + j * 16 + Mma::col(lane, e / 2) + e % 2, sum);
       }
 }
 
-// The staging buffer of a warp: STAGE_ROWS rows of its tile as float32, in what was the ring. Rows
-// are padded by 32 bytes: eight lanes that write one column of eight rows then hit different banks.
-template <class Config>
-struct StagingBuffer {
-  using D = Derived<Config>;
-  static constexpr int PITCH = Config::WARP_N + 8;
-  static constexpr int bytes(int rows) { return D::WARPS * rows * PITCH * 4; }
-  static constexpr int rows_that_fit(int rows) {
-    return rows == D::MMA || bytes(rows) <= D::RING_BYTES ? rows : rows_that_fit(rows - D::MMA);
-  }
-  static constexpr int passes() {
-    int n = 1;
-    while (Config::WARP_M % n != 0 || Config::WARP_M / n % D::MMA != 0 ||
-           Config::WARP_M / n > rows_that_fit(Config::WARP_M))
-      ++n;
-    return n;
-  }
-  static constexpr int PASSES = passes();
-  static constexpr int ROWS = Config::WARP_M / PASSES;
-  static constexpr int BYTES = bytes(ROWS);
+// A warp's staging buffer in shared memory: a panel of its tile as float32. Rows are padded by 32
+// bytes: eight lanes that write one column of eight rows then hit different banks.
+template <int ROWS, int COLS>
+struct Panel {
+  static constexpr int TILES_M = ROWS / 16;
+  static constexpr int TILES_N = COLS / 16;
+  static constexpr int PITCH = COLS + 8;
+  static constexpr int BYTES = ROWS * PITCH * 4;
 };
 
-// Through shared memory, so that a store instruction writes whole rows. Each warp has its own
-// buffer and works alone. The loop over a buffer's vectors stays a loop: unrolled, it would
-// dominate code size and compile time.
-template <class Config>
-FASTGEMM_DEVICE void epilogue_staged(const WarpTile<Config>& tile, const OutputTile<Config>& out,
-                                     u32 shared) {
-  using D = Derived<Config>;
-  using Mma = typename WarpTile<Config>::Mma;
-  using Buffer = StagingBuffer<Config>;
+// Through shared memory, panel by panel, so that a store instruction writes whole rows. Each warp
+// has its own `buffer` and works alone. The loop over a panel's vectors stays a loop: unrolled, it
+// would dominate code size and compile time.
+template <class Panel, class Mma, int ROW_STEP, class Config, int TILES_M, int TILES_N>
+FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N][8],
+                                     const OutputTile<Config>& out, int first_row, int first_col,
+                                     u32 buffer) {
   constexpr int COUNT = Config::D_VECTOR;
-  constexpr int VECTORS = Config::WARP_N / COUNT;  // of a row
   const int lane = ptx::thread_index() % WARP_THREADS;
-  const u32 buffer = shared + tile.warp() * Buffer::ROWS * Buffer::PITCH * 4;
+  static_assert(TILES_M % Panel::TILES_M == 0 && (Panel::TILES_M == 1 || ROW_STEP == 16),
+                "a panel's rows lie one below the other");
 
 #pragma unroll
-  for (int pass = 0; pass < Buffer::PASSES; ++pass) {
-    constexpr int TILES = Buffer::ROWS / D::MMA;
+  for (int tile_m = 0; tile_m < TILES_M; tile_m += Panel::TILES_M)
 #pragma unroll
-    for (int i = 0; i < TILES; ++i)
+    for (int tile_n = 0; tile_n < TILES_N; tile_n += Panel::TILES_N) {
+      const int tiles_n =
+          min_of(Panel::TILES_N, TILES_N - tile_n);  // the last panel may be narrower
+      ptx::bar_warp_sync();                          // the panel before has been read
 #pragma unroll
-      for (int j = 0; j < D::MMA_TILES_N; ++j)
+      for (int i = 0; i < Panel::TILES_M; ++i)
 #pragma unroll
-        for (int pair = 0; pair < 4; ++pair) {
-          const float* sum = tile.accumulator[pass * TILES + i][j] + 2 * pair;
-          const int row = i * D::MMA + Mma::row(lane, pair),
-                    col = j * D::MMA + Mma::col(lane, pair);
-          ptx::st_shared_v2_f32(buffer + (row * Buffer::PITCH + col) * 4, sum[0], sum[1]);
-        }
-    ptx::bar_warp_sync();
+        for (int j = 0; j < tiles_n; ++j)
+#pragma unroll
+          for (int pair = 0; pair < 4; ++pair) {
+            const float* sum = accumulator[tile_m + i][tile_n + j] + 2 * pair;
+            const int row = i * 16 + Mma::row(lane, pair), col = j * 16 + Mma::col(lane, pair);
+            ptx::st_shared_v2_f32(buffer + (row * Panel::PITCH + col) * 4, sum[0], sum[1]);
+          }
+      ptx::bar_warp_sync();
+      const int vectors = tiles_n * 16 / COUNT;  // of a row
 #pragma unroll 1
-    for (int v = lane; v < Buffer::ROWS * VECTORS; v += WARP_THREADS) {
-      const int row = v / VECTORS, col = v % VECTORS * COUNT;
-      float sum[COUNT];
-      const u32 address = buffer + (row * Buffer::PITCH + col) * 4;
-      if constexpr (COUNT % 4 == 0) {
+      for (int v = lane; v < Panel::TILES_M * 16 * vectors; v += WARP_THREADS) {
+        const int row = v / vectors, col = v % vectors * COUNT;
+        float sum[COUNT];
+        const u32 address = buffer + (row * Panel::PITCH + col) * 4;
+        if constexpr (COUNT % 4 == 0) {
 #pragma unroll
-        for (int i = 0; i < COUNT; i += 4) {
-          const Chunk c = ptx::ld_shared_v4(address + 4 * i);
+          for (int i = 0; i < COUNT; i += 4) {
+            const Chunk c = ptx::ld_shared_v4(address + 4 * i);
 #pragma unroll
-          for (int x = 0; x < 4; ++x) sum[i + x] = __uint_as_float(c.word[x]);
+            for (int x = 0; x < 4; ++x) sum[i + x] = __uint_as_float(c.word[x]);
+          }
+        } else {
+#pragma unroll
+          for (int i = 0; i < COUNT; ++i) sum[i] = ptx::ld_shared_f32(address + 4 * i);
         }
-      } else {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) sum[i] = ptx::ld_shared_f32(address + 4 * i);
+        out.template finish<COUNT>(first_row + tile_m * ROW_STEP + row,
+                                   first_col + tile_n * 16 + col, sum);
       }
-      out.template finish<COUNT>(tile.first_row() + pass * Buffer::ROWS + row,
-                                 tile.first_col() + col, sum);
     }
-    if (pass + 1 < Buffer::PASSES) ptx::bar_warp_sync();  // read before it is overwritten
-  }
 }
 
 }  // namespace fastgemm

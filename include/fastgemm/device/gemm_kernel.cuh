@@ -13,11 +13,25 @@
 
 namespace fastgemm {
 
-// Bytes of dynamic shared memory: the ring, which the epilogue reuses to stage D.
+// The panel of D that a warp stages in what was the ring: as many rows of its tile as fit.
+template <class Config, int ROWS = Config::WARP_M>
+constexpr int panel_rows() {
+  if constexpr (ROWS > 16 && (Config::WARP_M % ROWS != 0 ||
+                              Derived<Config>::WARPS * Panel<ROWS, Config::WARP_N>::BYTES >
+                                  Derived<Config>::RING_BYTES))
+    return panel_rows<Config, ROWS - 16>();
+  else
+    return ROWS;
+}
+template <class Config>
+using WarpPanel = Panel<panel_rows<Config>(), Config::WARP_N>;
+
+// Bytes of dynamic shared memory.
 template <class Config>
 constexpr int shared_bytes() {
-  return Config::STAGED_STORES ? max_of(Derived<Config>::RING_BYTES, StagingBuffer<Config>::BYTES)
-                               : Derived<Config>::RING_BYTES;
+  using D = Derived<Config>;
+  return Config::STAGED_STORES ? max_of(D::RING_BYTES, D::WARPS * WarpPanel<Config>::BYTES)
+                               : D::RING_BYTES;
 }
 
 template <class Config>
@@ -42,12 +56,15 @@ FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
   else
     mainloop_sm70<Config>(tile, load_a, load_b, p.k, ring);
 
+  using Mma = typename WarpTile<Config>::Mma;
   const OutputTile<Config> out(p, index);
   if constexpr (Config::STAGED_STORES) {
     ptx::bar_sync();  // the last k-tile has been read: the ring is free
-    epilogue_staged<Config>(tile, out, ring);
+    epilogue_staged<WarpPanel<Config>, Mma, D::MMA>(tile.accumulator, out, tile.first_row(),
+                                                    tile.first_col(),
+                                                    ring + tile.warp() * WarpPanel<Config>::BYTES);
   } else {
-    epilogue_direct<Config>(tile, out);
+    epilogue_direct<Mma, D::MMA>(tile.accumulator, out, tile.first_row(), tile.first_col());
   }
 }
 

@@ -9,7 +9,7 @@ struct GemmParams {
   const void* b;
   const void* c;
   void* d;
-  long long m, n, k;
+  long long m, n, k, batch;
   long long a_m_stride, a_k_stride, a_batch_stride;
   long long b_n_stride, b_k_stride, b_batch_stride;
   long long c_m_stride, c_n_stride, c_batch_stride;

@@ -7,5 +7,6 @@ namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
 FASTGEMM_DEVICE u32 block_index() { return blockIdx.x; }
+FASTGEMM_DEVICE u32 grid_size() { return gridDim.x; }
 
 }  // namespace fastgemm::ptx

@@ -1,0 +1,94 @@
+// The kernel of family sm90: persistent CTAs, a producer warpgroup and consumer warpgroups. Read
+// gemm_kernel.cuh first; this is the same raster -> main loop -> epilogue, run by specialists, for
+// one block tile after the other.
+#pragma once
+
+#include "fastgemm/device/epilogue.cuh"
+#include "fastgemm/device/mainloop_sm90.cuh"
+#include "fastgemm/device/mma_sm80.cuh"
+#include "fastgemm/device/params.cuh"
+#include "fastgemm/device/ptx/barrier.cuh"
+#include "fastgemm/device/raster.cuh"
+#include "fastgemm/device/ring_sm90.cuh"
+
+namespace fastgemm {
+
+// D leaves through a panel of 16 x 32 for every consumer warp, beside the ring, which the producer
+// is filling for the next tile meanwhile.
+using PanelSm90 = Panel<16, 32>;
+
+template <class Config>
+constexpr int STAGING_BYTES =
+    Config::STAGED_STORES ? RingSm90<Config>::CONSUMERS * 4 * PanelSm90::BYTES : 0;
+
+template <class Config>
+constexpr int shared_bytes() {
+  return RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
+}
+
+// Walks the block tiles of this CTA: clusters take cluster tiles (CLUSTER_M x CLUSTER_N block
+// tiles) in turns.
+template <class Config, class Body>
+FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body) {
+  constexpr u32 CM = Config::CLUSTER_M, CN = Config::CLUSTER_N;
+  const u32 rows = (p.tiles_m + CM - 1) / CM, cols = (p.tiles_n + CN - 1) / CN;
+  for (u32 i = ptx::block_index() / (CM * CN); i < rows * cols * p.batch;
+       i += ptx::grid_size() / (CM * CN)) {
+    TileIndex index = raster<Config::RASTER_GROUP>(i, rows, cols);
+    index.m = index.m * CM + cta_rank % CM;
+    index.n = index.n * CN + cta_rank / CM;
+    body(index);
+  }
+}
+
+template <class Config>
+FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_map,
+                                      const TensorMap& b_map) {
+  using Ring = RingSm90<Config>;
+  extern __shared__ __align__(1024) unsigned char shared_memory[];
+  const u32 base = ptx::cvta_to_shared(shared_memory);
+  const u32 staging = base + Ring::STAGING_OFFSET;
+  const Ring ring = {base, staging + STAGING_BYTES<Config>};
+  const int thread = ptx::thread_index();
+  const int warpgroup = thread / WARPGROUP_THREADS;
+  const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
+  const int k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
+
+  if (thread == 0) ring.init_barriers();
+  if constexpr (Ring::CLUSTER > 1)
+    ptx::cluster_sync();
+  else
+    ptx::bar_sync();
+
+  RingPosition<Config::NUM_STAGES> at;
+  if (warpgroup == Ring::CONSUMERS) {
+    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 32>();
+    if (thread == Ring::CONSUMERS * WARPGROUP_THREADS) {
+      for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
+        produce<Config>(ring, at, a_map, b_map, index,
+                        p.a_batch_stride ? static_cast<int>(index.batch) : 0,
+                        p.b_batch_stride ? static_cast<int>(index.batch) : 0, k_tiles, cta_rank);
+      });
+    }
+    ptx::bar_warp_sync();
+  } else {
+    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
+    WarpgroupTile<Config> tile;
+    for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
+      const int first_row = warpgroup * Config::WARP_M;
+      consume<Config>(ring, at, tile, first_row, k_tiles);
+      const OutputTile<Config> out(p, index);
+      const int warp = thread / WARP_THREADS;
+      const int warp_row = first_row + warp % 4 * 16;
+      if constexpr (Config::STAGED_STORES)
+        epilogue_staged<PanelSm90, M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0,
+                                                          staging + warp * PanelSm90::BYTES);
+      else
+        epilogue_direct<M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0);
+    });
+  }
+  // A CTA must not end while its neighbour still arrives at its barriers.
+  if constexpr (Ring::CLUSTER > 1) ptx::cluster_sync();
+}
+
+}  // namespace fastgemm

@@ -1,0 +1,119 @@
+// Main loop of family sm90 (Hopper): one thread feeds a ring of stages by TMA, warpgroups multiply
+// out of it.
+#pragma once
+
+#include "fastgemm/device/ptx/cluster.cuh"
+#include "fastgemm/device/ptx/mbarrier.cuh"
+#include "fastgemm/device/ptx/thread.cuh"
+#include "fastgemm/device/ptx/tma.cuh"
+#include "fastgemm/device/ptx/wgmma.cuh"
+#include "fastgemm/device/raster.cuh"
+#include "fastgemm/device/ring_sm90.cuh"
+#include "fastgemm/device/wgmma_descriptor.cuh"
+
+namespace fastgemm {
+
+// What sm80's threads do with cp.async, commit and wait, two kinds of barriers do here:
+//
+//              producer (one thread)                       consumers (warpgroups)
+//   stage s    wait empty[s]: all have read it             wait full[s]: its bytes are in
+//              announce the bytes at full[s]               multiply
+//              start the copies, which count at full[s]    arrive at empty[s]
+//
+// Both walk the ring in the same order, tile after tile, so that the producer runs ahead into the
+// next tile while the consumers are still in the epilogue of this one.
+
+// One operand's share of a stage: this CTA's slice of it, for all CTAs that share it.
+template <class Tile>
+FASTGEMM_DEVICE void fetch_slice(const TensorMap& map, u32 tile, u32 barrier, int outer, int k,
+                                 int batch, int slice, u16 ctas) {
+  const u32 first = tile + slice * Tile::BOX_ROWS * Tile::ROW_BYTES;
+  for (int box = 0; box < Tile::BOXES; ++box) {
+    const int x = Tile::MAJOR == Major::K ? k : outer + box * 64;
+    const int y = (Tile::MAJOR == Major::K ? outer : k) + slice * Tile::BOX_ROWS;
+    if constexpr (Tile::SLICES == 1)
+      ptx::tma_load_3d(first + box * Tile::BOX_BYTES, map, barrier, x, y, batch);
+    else
+      ptx::tma_load_3d_multicast(first + box * Tile::BOX_BYTES, map, barrier, x, y, batch, ctas);
+  }
+}
+
+// Fetches the k-tiles of the block tile at `index`.
+template <class Config>
+FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
+                             const TensorMap& a_map, const TensorMap& b_map, const TileIndex& index,
+                             int a_batch, int b_batch, int k_tiles, u32 cta_rank) {
+  using Ring = RingSm90<Config>;
+  const int m_rank = cta_rank % Config::CLUSTER_M, n_rank = cta_rank / Config::CLUSTER_M;
+  constexpr u32 ROW = (1u << Config::CLUSTER_M) - 1;  // the CTAs of one n_rank
+  const u16 share_b = static_cast<u16>(ROW << n_rank * Config::CLUSTER_M);
+  const u16 share_a =
+      static_cast<u16>((Config::CLUSTER_N == 1 ? 1u : 1u | 1u << Config::CLUSTER_M) << m_rank);
+
+#pragma unroll 1
+  for (int t = 0; t < k_tiles; ++t, at.advance()) {
+    ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);
+    ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), Ring::STAGE_BYTES);
+    const int k = t * Config::BLOCK_K;
+    fetch_slice<typename Ring::A>(a_map, ring.a(at.stage), ring.full(at.stage),
+                                  index.m * Config::BLOCK_M, k, a_batch, n_rank, share_a);
+    fetch_slice<typename Ring::B>(b_map, ring.b(at.stage), ring.full(at.stage),
+                                  index.n * Config::BLOCK_N, k, b_batch, m_rank, share_b);
+  }
+}
+
+// The accumulators of a warpgroup: blocks of 64 rows, in each of which warp w holds rows 16 w .. 16
+// w + 15.
+template <class Config>
+struct WarpgroupTile {
+  static constexpr int BLOCKS_M = Config::WARP_M / 64;
+  static constexpr int TILES_N = Config::BLOCK_N / 16;
+  float accumulator[BLOCKS_M][TILES_N][8];
+};
+
+// Tells every CTA that sends to this one that this warp has read `stage`.
+template <class Config>
+FASTGEMM_DEVICE void release(const RingSm90<Config>& ring, int stage) {
+  const int lane = ptx::thread_index() % WARP_THREADS;
+  if constexpr (Config::MULTICAST && RingSm90<Config>::CLUSTER > 1) {
+    if (lane < RingSm90<Config>::CLUSTER) ptx::mbarrier_arrive_cluster(ring.empty(stage), lane);
+  } else {
+    if (lane == 0) ptx::mbarrier_arrive(ring.empty(stage));
+  }
+}
+
+// Multiplies the k-tiles of a block tile; `first_row`: of this warpgroup in it. One group of
+// products is always under way: a stage is released when the group of the next one has been started
+// and its own is done.
+template <class Config>
+FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
+                             WarpgroupTile<Config>& tile, int first_row, int k_tiles) {
+  using Ring = RingSm90<Config>;
+  using A = WgmmaDescriptor<typename Ring::A>;
+  using B = WgmmaDescriptor<typename Ring::B>;
+  using Multiply = ptx::Wgmma<Config::BLOCK_N>;
+  int previous = 0;
+#pragma unroll 1
+  for (int t = 0; t < k_tiles; ++t) {
+    ptx::mbarrier_wait(ring.full(at.stage), at.lap);
+    const u64 b = B::make(ring.b(at.stage), 0);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k16 = 0; k16 < Config::BLOCK_K / 16; ++k16)
+#pragma unroll
+      for (int i = 0; i < WarpgroupTile<Config>::BLOCKS_M; ++i)
+        Multiply::template multiply<Config::A_MAJOR == Major::MN, Config::B_MAJOR == Major::MN>(
+            typename Config::Input{}, tile.accumulator[i],
+            A::make(ring.a(at.stage), first_row + 64 * i) + k16 * A::K16_STEP,
+            b + k16 * B::K16_STEP, t != 0 || k16 != 0);
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<1>();
+    if (t > 0) release<Config>(ring, previous);
+    previous = at.stage;
+    at.advance();
+  }
+  ptx::wgmma_wait_group<0>();
+  release<Config>(ring, previous);
+}
+
+}  // namespace fastgemm

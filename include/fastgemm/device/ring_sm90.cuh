@@ -1,0 +1,83 @@
+// The sm90 ring: shapes and places of its stages and barriers, and the walk around it.
+#pragma once
+
+#include "fastgemm/device/ptx/mbarrier.cuh"
+#include "fastgemm/device/types.cuh"
+
+namespace fastgemm {
+
+constexpr int WARPGROUP_THREADS = 128;
+
+// One operand's k-tile as the TMA writes it and WGMMA reads it: atoms of 8 rows x 128 bytes, the
+// 16-byte chunks of row r permuted by XOR with r (the 128-byte swizzle). K-major: one box of OUTER
+// rows, 64 of K each. MN-major: boxes of 64 (m or n) x 64 rows of K, one after the other.
+//
+// With SLICES > 1 the CTAs of a cluster share the tile: each fetches one slice, and the TMA
+// delivers it to all.
+template <int OUTER_, Major MAJOR_, int SLICES_>
+struct TmaTile {
+  static constexpr int OUTER = OUTER_;
+  static constexpr Major MAJOR = MAJOR_;
+  static constexpr int SLICES = SLICES_;
+  static constexpr int DEPTH = 64;  // of K: 128 bytes, one swizzle atom
+  static constexpr int ROW_BYTES = 128;
+  static constexpr int BYTES = OUTER * ROW_BYTES;
+  static constexpr int BOX_BYTES = 64 * ROW_BYTES;  // of an MN-major box
+  static constexpr int BOXES = MAJOR == Major::K ? 1 : OUTER / 64;
+  static constexpr int BOX_ROWS = (MAJOR == Major::K ? OUTER : DEPTH) / SLICES;  // of one copy
+  static_assert(BOX_ROWS % 8 == 0 && BOX_ROWS <= 256,
+                "a copy is whole swizzle atoms, 256 rows at most");
+  static_assert(MAJOR == Major::K || OUTER % 64 == 0, "MN-major boxes are 64 wide");
+};
+
+template <class Config>
+struct RingSm90 {
+  static constexpr int CLUSTER = Config::CLUSTER_M * Config::CLUSTER_N;
+  static constexpr int CONSUMERS = Config::BLOCK_M / Config::WARP_M;  // warpgroups that multiply
+  static constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP_THREADS;
+  static constexpr int STAGES = Config::NUM_STAGES;
+
+  // CTAs above each other share B, CTAs beside each other share A.
+  using A = TmaTile<Config::BLOCK_M, Config::A_MAJOR, Config::MULTICAST ? Config::CLUSTER_N : 1>;
+  using B = TmaTile<Config::BLOCK_N, Config::B_MAJOR, Config::MULTICAST ? Config::CLUSTER_M : 1>;
+  static constexpr int STAGE_BYTES = A::BYTES + B::BYTES;
+  static_assert(Config::BLOCK_K == A::DEPTH, "a k-tile is one swizzle atom deep");
+  static_assert(STAGE_BYTES % 1024 == 0, "swizzle atoms are 1024-byte aligned");
+
+  static constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;
+
+  u32 base;      // of the first stage
+  u32 barriers;  // full[STAGES], then empty[STAGES]
+
+  FASTGEMM_DEVICE u32 a(int stage) const { return base + stage * STAGE_BYTES; }
+  FASTGEMM_DEVICE u32 b(int stage) const { return a(stage) + A::BYTES; }
+  FASTGEMM_DEVICE u32 full(int stage) const { return barriers + stage * 8; }
+  FASTGEMM_DEVICE u32 empty(int stage) const { return barriers + (STAGES + stage) * 8; }
+
+  // full: the producer arrives once and announces the bytes. empty: one lane of every consumer warp
+  // arrives, in every CTA that receives what this CTA's producer sends.
+  FASTGEMM_DEVICE void init_barriers() const {
+    constexpr int RECEIVERS = Config::MULTICAST ? CLUSTER : 1;
+    for (int s = 0; s < STAGES; ++s) {
+      ptx::mbarrier_init(full(s), 1);
+      ptx::mbarrier_init(empty(s), CONSUMERS * 4 * RECEIVERS);
+    }
+    ptx::fence_mbarrier_init();
+  }
+};
+
+// A place in the ring. `lap` is the parity of the phase that a consumer waits for at `full`; the
+// producer waits for the other one at `empty`, so that its first lap finds every stage free.
+template <int STAGES>
+struct RingPosition {
+  int stage = 0;
+  u32 lap = 0;
+  FASTGEMM_DEVICE void advance() {
+    if (++stage == STAGES) {
+      stage = 0;
+      lap ^= 1;
+    }
+  }
+};
+
+}  // namespace fastgemm

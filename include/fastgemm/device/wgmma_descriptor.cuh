@@ -1,0 +1,30 @@
+// How WGMMA is told where an operand lies in shared memory: PTX ISA, "Matrix Descriptor Format".
+#pragma once
+
+#include "fastgemm/device/ring_sm90.cuh"
+#include "fastgemm/device/types.cuh"
+
+namespace fastgemm {
+
+// All addresses and offsets count 16-byte units:
+//
+//   bits 0-13   start address
+//   bits 16-29  leading offset: MN-major: from one 64-wide box to the next; K-major: not used
+//   bits 32-45  stride offset: from one group of 8 rows to the next, 1024 bytes
+//   bits 62-63  1: 128-byte swizzle
+template <class Tile>
+struct WgmmaDescriptor {
+  static constexpr u64 CONSTANT =
+      u64(1) << 62 | u64(1024 / 16) << 32 | u64(Tile::BOX_BYTES / 16) << 16;
+
+  // 16 further along K. K-major: 32 bytes to the right within the atom (the hardware swizzles the
+  // address). MN-major: 16 rows of 128 bytes down.
+  static constexpr u64 K16_STEP = (Tile::MAJOR == Major::K ? 32 : 16 * Tile::ROW_BYTES) / 16;
+
+  // Of the 64 (or N) rows or columns from `outer` on, which is a multiple of 64.
+  FASTGEMM_DEVICE static u64 make(u32 tile, int outer) {
+    return CONSTANT | (tile + outer * Tile::ROW_BYTES) >> 4;
+  }
+};
+
+}  // namespace fastgemm

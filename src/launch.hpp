@@ -1,0 +1,25 @@
+// From a loaded kernel and a problem to work in a stream.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "fastgemm/gemm.hpp"
+#include "loaded_kernel.hpp"
+
+namespace fastgemm {
+
+// A kernel with what its launches have in common for all problems of the same extents and traits.
+struct Launchable {
+  std::shared_ptr<LoadedKernel> kernel;
+  KernelConfig config;
+  std::uint32_t tiles_m, tiles_n, ctas;
+};
+
+bool is_capturing(Stream stream);
+
+// Enqueues the kernel for a canonical problem. Throws DeviceError that names kernel, problem and
+// device.
+void launch(const Launchable& launchable, const GemmProblem& problem, Stream stream);
+
+}  // namespace fastgemm

@@ -1,0 +1,113 @@
+// Encodes tensor maps and remembers them.
+#include "tensor_map.hpp"
+
+#include "driver.hpp"
+#include "planner.hpp"
+
+namespace fastgemm {
+namespace {
+
+constexpr int atom_elements = 64;  // 128 bytes: the swizzle atom, and the k-tile
+
+TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, std::int64_t outer,
+                 std::int64_t outer_stride, std::int64_t k, std::int64_t k_stride, int block_outer,
+                 int slices) {
+  const bool k_major = major == Major::k;
+  const bool shared = v.batch_stride == 0;  // one matrix for the whole batch
+  TensorBox t;
+  t.data = v.data;
+  t.extent[0] = k_major ? k : outer;
+  t.extent[1] = k_major ? outer : k;
+  t.extent[2] = shared ? 1 : batch;
+  t.stride_bytes[0] = 2 * (k_major ? outer_stride : k_stride);
+  t.stride_bytes[1] = shared ? t.stride_bytes[0] : 2 * v.batch_stride;
+  t.box[0] = atom_elements;
+  t.box[1] = (k_major ? block_outer : atom_elements) / slices;
+  t.dtype = v.dtype;
+  return t;
+}
+
+const char* refuse_operand(const TensorBox& t) {
+  constexpr std::int64_t most_extent = std::int64_t{1} << 31, most_stride = std::int64_t{1} << 40;
+  for (std::int64_t e : t.extent)
+    if (e >= most_extent) return "the TMA counts to 2^31 - 1; an extent of A or B exceeds it";
+  for (std::int64_t s : t.stride_bytes)
+    if (s <= 0 || s >= most_stride)
+      return "the TMA needs positive strides below 2^40 bytes in A and B";
+  return nullptr;
+}
+
+std::size_t slot_of(const TensorBox& t, std::size_t slots) {
+  std::uint64_t h = reinterpret_cast<std::uintptr_t>(t.data);
+  for (std::int64_t x : {t.extent[0], t.extent[1], t.stride_bytes[0], t.box[1]})
+    h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
+  return (h >> 32) % slots;
+}
+
+TensorMap encode(const TensorBox& t) {
+  const std::uint64_t extents[3] = {static_cast<std::uint64_t>(t.extent[0]),
+                                    static_cast<std::uint64_t>(t.extent[1]),
+                                    static_cast<std::uint64_t>(t.extent[2])};
+  const std::uint64_t strides[2] = {static_cast<std::uint64_t>(t.stride_bytes[0]),
+                                    static_cast<std::uint64_t>(t.stride_bytes[1])};
+  const std::uint32_t box[3] = {static_cast<std::uint32_t>(t.box[0]),
+                                static_cast<std::uint32_t>(t.box[1]), 1};
+  const std::uint32_t steps[3] = {1, 1, 1};
+  TensorMap map;
+  check(driver().tensor_map_encode_tiled(reinterpret_cast<CUtensorMap*>(&map),
+                                         t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                                : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+                                         3, t.data, extents, strides, box, steps,
+                                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "cuTensorMapEncodeTiled");
+  return map;
+}
+
+}  // namespace
+
+bool TensorBox::operator==(const TensorBox& o) const {
+  return data == o.data && extent[0] == o.extent[0] && extent[1] == o.extent[1] &&
+         extent[2] == o.extent[2] && stride_bytes[0] == o.stride_bytes[0] &&
+         stride_bytes[1] == o.stride_bytes[1] && box[0] == o.box[0] && box[1] == o.box[1] &&
+         dtype == o.dtype;
+}
+
+TensorBox tensor_box_a(const GemmProblem& p, const KernelConfig& c) {
+  return box_of(p.a, c.a_major, p.batch, p.m, p.a.row_stride, p.k, p.a.col_stride, c.block_m,
+                c.multicast ? c.cluster_n : 1);
+}
+
+TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
+  return box_of(p.b, c.b_major, p.batch, p.n, p.b.col_stride, p.k, p.b.row_stride, c.block_n,
+                c.multicast ? c.cluster_m : 1);
+}
+
+const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
+  if (p.k == 0) return "there is nothing for the TMA to fetch (k = 0)";
+  if (t.a_copy_bytes != 16 || t.b_copy_bytes != 16)
+    return "the TMA needs 16-byte aligned addresses and strides, and one unit stride, in A and B";
+  KernelConfig c;
+  c.a_major = t.a_major;
+  c.b_major = t.b_major;
+  const char* why = refuse_operand(tensor_box_a(p, c));
+  return why ? why : refuse_operand(tensor_box_b(p, c));
+}
+
+const TensorMap& tensor_map(const TensorBox& box) {
+  struct Entry {
+    TensorBox box{};
+    TensorMap map;
+  };
+  constexpr std::size_t slots = 64;
+  thread_local Entry entries[slots];
+  Entry& entry = entries[slot_of(box, slots)];
+  if (!(entry.box == box)) {
+    entry.map = encode(box);
+    entry.box = box;
+  }
+  return entry.map;
+}
+
+}  // namespace fastgemm

@@ -1,0 +1,38 @@
+// Tensor maps: how the TMA is told where an operand lies and which box of it to copy.
+#pragma once
+
+#include <cstdint>
+
+#include "fastgemm/plan.hpp"
+#include "fastgemm/problem.hpp"
+#include "planner.hpp"
+
+namespace fastgemm {
+
+// As the driver encodes it; device code has the same under the same name (device/ptx/tma.cuh).
+struct alignas(128) TensorMap {
+  std::uint64_t opaque[16];
+};
+
+// What a map is encoded from. Index 0 is the contiguous one, 1 the other, 2 the batch.
+struct TensorBox {
+  void* data;
+  std::int64_t extent[3];
+  std::int64_t stride_bytes[2];  // of indices 1 and 2
+  std::int64_t box[2];           // extents of one copy
+  DType dtype;
+
+  bool operator==(const TensorBox& o) const;
+};
+
+TensorBox tensor_box_a(const GemmProblem& problem, const KernelConfig& kernel);
+TensorBox tensor_box_b(const GemmProblem& problem, const KernelConfig& kernel);
+
+// Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can.
+const char* refuse_tma(const GemmProblem& problem, const ProblemTraits& traits);
+
+// The encoded map. Each thread keeps those it used last, so that a repeated call does not encode
+// again.
+const TensorMap& tensor_map(const TensorBox& box);
+
+}  // namespace fastgemm
