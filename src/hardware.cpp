@@ -160,6 +160,14 @@ const HardwareSpec& typical_card(int row_cc) {
 // Whether this architecture's GeForce chips accumulate in fp32 at half rate.
 bool geforce_is_half_rate(int cc) { return cc == 75 || cc == 86 || cc == 89 || cc == 120; }
 
+// A chip whose Tensor Cores are throttled. mma.sync only suffers once the throttle is below its own
+// limit.
+void throttle(ArchSpec& arch, int flops_per_clock) {
+  const double mma_sync_flops = arch.mma_sync_share * arch.mma_flops_per_clock;
+  arch.mma_sync_share = std::min(1.0, mma_sync_flops / flops_per_clock);
+  arch.mma_flops_per_clock = flops_per_clock;
+}
+
 }  // namespace
 
 const std::vector<ArchSpec>& arch_table() {
@@ -174,7 +182,7 @@ const std::vector<HardwareSpec>& card_table() {
       HardwareSpec card{
           arch_for(row.cc), row.name, row.sms, row.clock_ghz, std::int64_t{row.l2_kib} * KiB,
           row.dram_gbps};
-      if (row.flops_per_clock != 0) card.arch.mma_flops_per_clock = row.flops_per_clock;
+      if (row.flops_per_clock != 0) throttle(card.arch, row.flops_per_clock);
       cards.push_back(std::move(card));
     }
     return cards;
@@ -221,11 +229,11 @@ ArchSpec arch_of_device(int cc, std::string_view device_name) {
   ArchSpec arch = arch_for(cc);
   const HardwareSpec* card = card_by_device_name(device_name);
   const std::vector<std::string> name = words(device_name);
+  const bool geforce = std::find(name.begin(), name.end(), "geforce") != name.end();
   if (card != nullptr && card->arch.cc == arch.cc)
-    arch.mma_flops_per_clock = card->arch.mma_flops_per_clock;
-  else if (geforce_is_half_rate(arch.cc) &&
-           std::find(name.begin(), name.end(), "geforce") != name.end())
-    arch.mma_flops_per_clock /= 2;
+    arch = card->arch;
+  else if (geforce && geforce_is_half_rate(arch.cc))
+    throttle(arch, arch.mma_flops_per_clock / 2);
   arch.cc = cc;
   return arch;
 }

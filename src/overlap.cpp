@@ -2,7 +2,7 @@
 #include "overlap.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace fastgemm {
 namespace {
@@ -48,13 +48,19 @@ bool solvable(Int128 a, Int128 y_max, Int128 b, Int128 z_max, Int128 c) {
   return first <= high;
 }
 
+// By insertion: there are three at most.
+template <class Less>
+void sort(Axes& axes, int n, Less less) {
+  for (int i = 1; i < n; ++i)
+    for (int j = i; j > 0 && less(axes[j], axes[j - 1]); --j) std::swap(axes[j], axes[j - 1]);
+}
+
 // The axes of more than one step, the smallest stride first.
 int sorted(const Axes& axes, Axes& out) {
   int n = 0;
   for (const Axis& axis : axes)
     if (axis.extent > 1) out[n++] = {axis.stride < 0 ? -axis.stride : axis.stride, axis.extent};
-  std::sort(out.begin(), out.begin() + n,
-            [](const Axis& x, const Axis& y) { return x.stride < y.stride; });
+  sort(out, n, [](const Axis& x, const Axis& y) { return x.stride < y.stride; });
   return n;
 }
 
@@ -111,13 +117,13 @@ bool overlaps_itself(const Axes& axes, bool* undecided) {
   if (n > 0 && by_stride[0].stride == 0) return true;
 
   // Two indices meet where the differences of their steps solve sum(difference * stride) = 0.
-  std::sort(by_stride.begin(), by_stride.begin() + n,
-            [](const Axis& x, const Axis& y) { return x.extent > y.extent; });
-  const Axis y = by_stride[0], z = by_stride[1];
+  Axes& by_extent = by_stride;
+  sort(by_extent, n, [](const Axis& x, const Axis& y) { return x.extent > y.extent; });
+  const Axis y = by_extent[0], z = by_extent[1];
   const Int128 g = gcd(y.stride, z.stride);
   if (z.stride / g < y.extent && y.stride / g < z.extent) return true;
   if (n < 3) return false;
-  const Axis x = by_stride[2];
+  const Axis x = by_extent[2];
   if (x.extent > kMostDifferencesTried) {
     if (undecided != nullptr) *undecided = true;
     return true;

@@ -82,6 +82,8 @@ TEST(Hardware, InstructionsAppearWithTheirArchitecture) {
     EXPECT_EQ(row.cp_async, row.cc >= 80) << row.cc;
     EXPECT_EQ(row.mma_m16n8k16, row.cc >= 80) << row.cc;
     EXPECT_EQ(row.tma_wgmma, row.cc == 90) << row.cc;
+    EXPECT_GT(row.mma_sync_share, 0) << row.cc;
+    EXPECT_LE(row.mma_sync_share, 1) << row.cc;
   }
 }
 
@@ -221,6 +223,9 @@ TEST(Hardware, LiveDevicesHaveTheRateOfTheirCardOrBrand) {
   EXPECT_EQ(arch_of_device(75, "NVIDIA TITAN RTX").mma_flops_per_clock, 1024);
   EXPECT_EQ(arch_of_device(120, "NVIDIA GeForce RTX 5090").mma_flops_per_clock, 512);
   EXPECT_EQ(arch_of_device(90, "NVIDIA A10").mma_flops_per_clock, 4096);
+  EXPECT_EQ(arch_of_device(90, "NVIDIA H200").mma_sync_share, arch_for(90).mma_sync_share);
+  EXPECT_EQ(arch_of_device(90, "NVIDIA H20").mma_sync_share, 1);
+  EXPECT_EQ(arch_of_device(86, "NVIDIA GeForce RTX 3060").mma_sync_share, 1);
   EXPECT_EQ(arch_of_device(88, "something").cc, 88);
   EXPECT_EQ(arch_of_device(130, "NVIDIA Something").cc, 130);
 }
