@@ -21,7 +21,7 @@ std::string refuse_instructions(const KernelConfig& k, const ArchSpec& arch) {
     return "family sm90 needs the TMA and wgmma (compute capability 9.0), not there" + on;
   if (k.in == DType::bf16 && !arch.bf16)
     return "bfloat16 needs compute capability 8.0; use float16" + on;
-  if (k.in == DType::bf16 && k.family != Family::sm80)
+  if (k.in == DType::bf16 && k.family < Family::sm80)
     return std::string("family ") + name(k.family) +
            " multiplies float16 only; bfloat16 needs family sm80";
   return {};

@@ -85,7 +85,7 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("D_VECTOR", k.d_vector);
   s.constant("HAS_C", k.has_c);
   s.line("};");
-  s.line("static_assert(shared_bytes<Config>() == " + std::to_string(shared_bytes(k)) + ");");
+  s.line("static_assert(SHARED_BYTES<Config> == " + std::to_string(shared_bytes(k)) + ");");
   s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) +
          (sm90 ? ", 1)" : ")"));
   if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");

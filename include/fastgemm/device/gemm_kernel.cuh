@@ -14,25 +14,24 @@
 namespace fastgemm {
 
 // The panel of D that a warp stages in what was the ring: as many rows of its tile as fit.
-template <class Config, int ROWS = Config::WARP_M>
-constexpr int panel_rows() {
-  if constexpr (ROWS > 16 && (Config::WARP_M % ROWS != 0 ||
-                              Derived<Config>::WARPS * Panel<ROWS, Config::WARP_N>::BYTES >
-                                  Derived<Config>::RING_BYTES))
-    return panel_rows<Config, ROWS - 16>();
-  else
-    return ROWS;
+template <class Config>
+FASTGEMM_DEVICE constexpr int panel_rows() {
+  using D = Derived<Config>;
+  int rows = Config::WARP_M;
+  while (rows > 16 && (Config::WARP_M % rows != 0 ||
+                       D::WARPS * Panel<16, Config::WARP_N>::BYTES * (rows / 16) > D::RING_BYTES))
+    rows -= 16;
+  return rows;
 }
 template <class Config>
 using WarpPanel = Panel<panel_rows<Config>(), Config::WARP_N>;
 
 // Bytes of dynamic shared memory.
 template <class Config>
-constexpr int shared_bytes() {
-  using D = Derived<Config>;
-  return Config::STAGED_STORES ? max_of(D::RING_BYTES, D::WARPS * WarpPanel<Config>::BYTES)
-                               : D::RING_BYTES;
-}
+constexpr int SHARED_BYTES =
+    Config::STAGED_STORES ? max_of(Derived<Config>::RING_BYTES,
+                                   Derived<Config>::WARPS * WarpPanel<Config>::BYTES)
+                          : Derived<Config>::RING_BYTES;
 
 template <class Config>
 FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {

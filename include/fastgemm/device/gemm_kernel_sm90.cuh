@@ -22,9 +22,8 @@ constexpr int STAGING_BYTES =
     Config::STAGED_STORES ? RingSm90<Config>::CONSUMERS * 4 * PanelSm90::BYTES : 0;
 
 template <class Config>
-constexpr int shared_bytes() {
-  return RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
-}
+constexpr int SHARED_BYTES =
+    RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
 
 // Walks the block tiles of this CTA: clusters take cluster tiles (CLUSTER_M x CLUSTER_N block
 // tiles) in turns.

@@ -78,7 +78,9 @@ class TileLoader {
   // Starts the copy of the current k-tile, of whose depth `k_left` exists, and moves on to the next
   // tile.
   FASTGEMM_DEVICE void fetch_async(u32 shared_tile, int k_left) {
-    for_each_source(k_left, [&](int i, const u16* source, int valid) {
+    // Single elements make long code: their loop stays a loop.
+    constexpr int UNROLL = COPY_BYTES == 2 ? 1 : CHUNKS;
+    for_each_source<UNROLL>(k_left, [&](int i, const u16* source, int valid) {
       copy_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, col_stride_, valid);
     });
     source_ += tile_stride_;
@@ -86,7 +88,7 @@ class TileLoader {
 
   // The same in two steps, through registers, for GPUs without cp.async.
   FASTGEMM_DEVICE void fetch(Chunk (&registers)[CHUNKS], int k_left) {
-    for_each_source(k_left, [&](int i, const u16* source, int valid) {
+    for_each_source<CHUNKS>(k_left, [&](int i, const u16* source, int valid) {
       registers[i] = load_chunk<COPY_BYTES>(source, col_stride_, valid);
     });
     source_ += tile_stride_;
@@ -118,12 +120,12 @@ class TileLoader {
   }
 
   // Calls body(i, where the chunk comes from, how many of its elements exist).
-  template <class Body>
+  template <int UNROLL, class Body>
   FASTGEMM_DEVICE void for_each_source(int k_left, Body body) const {
     const int rows_left = Tile::MAJOR == Major::K ? outer_left_ : k_left;
     const int cols_left = Tile::MAJOR == Major::K ? k_left : outer_left_;
     const u16* source = source_;
-#pragma unroll
+#pragma unroll UNROLL
     for (int i = 0; i < CHUNKS; ++i) {
       const int in_row = max_of(0, min_of(cols_left - col(i), CHUNK_ELEMENTS));
       if (exists(i)) body(i, source, row(i) < rows_left ? in_row : 0);

@@ -36,6 +36,7 @@ FASTGEMM_DEVICE void mainloop_sm80(WarpTile<Config>& tile, LoaderA a, LoaderB b,
     ptx::bar_sync();  // everybody's has, and nobody reads the current k-tile any more
   };
 
+#pragma unroll 1
   for (int t = 0; t < AHEAD; ++t) fetch(t);
   wait_for_next();
   tile.load(stage_of(0), 0);
