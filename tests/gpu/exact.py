@@ -1,0 +1,59 @@
+"""Products of small integers on the GPU: every sum is exact, so every element has one right value."""
+
+import fastgemm
+import torch
+
+LAYOUTS = ("nn", "nt", "tn", "tt")
+
+
+def integers(*shape, dtype, seed, most=3):
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    return torch.randint(-most, most + 1, shape, device="cuda", generator=generator).to(dtype)
+
+
+def operands(m, n, k, layout, dtype, seed=0):
+    a = integers(*((m, k) if layout[0] == "n" else (k, m)), dtype=dtype, seed=seed)
+    b = integers(*((k, n) if layout[1] == "n" else (n, k)), dtype=dtype, seed=seed + 1)
+    return (a if layout[0] == "n" else a.t()), (b if layout[1] == "n" else b.t())
+
+
+def expected(a, b, out_dtype, c=None, alpha=1.0, beta=0.0):
+    exact = alpha * (a.double() @ b.double())
+    if c is not None:
+        exact = exact + beta * c.double()
+    return exact.to(out_dtype)
+
+
+class Guarded:
+    """An output of NaNs inside a larger buffer of a canary value: shows what was not written, and what should not
+    have been."""
+
+    CANARY = 7.0
+
+    def __init__(self, m, n, dtype, pad=8, column_major=False):
+        rows, cols = (n, m) if column_major else (m, n)
+        self.buffer = torch.full(
+            (rows + 2, cols + 2 * pad), self.CANARY, device="cuda", dtype=dtype
+        )
+        view = self.buffer[1 : 1 + rows, pad : pad + cols]
+        view.fill_(float("nan"))
+        self.inside = torch.zeros_like(self.buffer, dtype=torch.bool)
+        self.inside[1 : 1 + rows, pad : pad + cols] = True
+        self.out = view.t() if column_major else view
+
+    def check(self, want, what):
+        got = self.out
+        assert torch.equal(got, want), (
+            f"{what}: {(got != want).sum().item()} of {got.numel()} elements differ, "
+            f"{got.isnan().sum().item()} were not written; first at {(got != want).nonzero()[:1].tolist()}"
+        )
+        outside = self.buffer[~self.inside]
+        assert (outside == self.CANARY).all(), f"{what}: wrote outside of D"
+
+
+def check_product(m, n, k, layout, dtype, config=None, out_dtype=None, seed=0, **guard):
+    a, b = operands(m, n, k, layout, dtype, seed)
+    out = Guarded(m, n, out_dtype or dtype, **guard)
+    returned = fastgemm.gemm(a, b, out=out.out, config=config)
+    assert returned is out.out
+    out.check(expected(a, b, out_dtype or dtype), f"{m}x{n}x{k} {layout} {dtype} {config}")

@@ -1,0 +1,310 @@
+"""Every kernel family, layout, dtype and knob on a real GPU: exact products at the sizes where kernels go wrong."""
+
+import random
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import fastgemm  # noqa: E402
+from exact import LAYOUTS, Guarded, check_product, expected, integers, operands  # noqa: E402
+from fastgemm import GemmConfig  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
+
+
+def on_hopper():
+    return torch.cuda.get_device_capability() == (9, 0)
+
+
+@pytest.mark.parametrize("dtype", [HALF, BF16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sizes_sampled_densely(layout, dtype):
+    pick = random.Random(f"{layout}{dtype}")
+    for i in range(150):
+        m, n, k = (pick.randint(0, 300) for _ in range(3))
+        check_product(m, n, k, layout, dtype, seed=i)
+    for i in range(100):  # 16-byte aligned rows, so that the wide copies and the TMA are used
+        m, n, k = (8 * pick.randint(1, 60) for _ in range(3))
+        check_product(m, n, k, layout, dtype, seed=i)
+
+
+SM80 = dict(family="sm80", block_m=64, block_n=64, block_k=32, num_stages=3)
+KNOBS_SM80 = {
+    "default": {},
+    "one stage": dict(num_stages=1),
+    "two stages": dict(num_stages=2),
+    "deep": dict(num_stages=7),
+    "no swizzle": dict(swizzle=False),
+    "direct stores": dict(staged_stores=False),
+    "raster off": dict(raster_group=0),
+    "raster 3": dict(raster_group=3),
+    "deep k-tile": dict(block_k=128, num_stages=2),
+    "tall": dict(block_m=128, block_n=16, warp_m=32, warp_n=16),
+    "wide": dict(block_m=16, block_n=256, warp_m=16, warp_n=64),
+    "one warp": dict(block_m=32, block_n=32, warp_m=32, warp_n=32),
+    "odd tile": dict(block_m=48, block_n=80, warp_m=48, warp_n=16),
+    "12 chunks a row": dict(block_m=96, block_n=160, warp_m=48, warp_n=32),
+    "large": dict(block_m=256, block_n=128, block_k=64, num_stages=4),
+}
+
+
+def sizes_around(block_m, block_n, block_k, stages):
+    for k_tiles in (1, max(stages - 1, 1), stages, stages + 1):
+        for k in {k_tiles * block_k - 8, k_tiles * block_k, k_tiles * block_k + 8}:
+            yield block_m + 8, 2 * block_n - 8, max(k, 8)
+    yield 3 * block_m + 1, block_n - 1, 3 * block_k + 3
+    yield 1, 1, 1
+
+
+@pytest.mark.parametrize("knob", KNOBS_SM80)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_knob_of_sm80(layout, knob):
+    fields = {**SM80, **KNOBS_SM80[knob]}
+    sizes = sizes_around(*(fields[f] for f in ("block_m", "block_n", "block_k", "num_stages")))
+    for m, n, k in sizes:
+        check_product(m, n, k, layout, BF16, GemmConfig(**fields))
+
+
+@pytest.mark.parametrize("family", ["sm70", "sm75"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "knob", [{}, dict(num_stages=1), dict(swizzle=False), dict(staged_stores=False)]
+)
+def test_the_families_of_older_gpus(family, layout, knob):
+    config = GemmConfig(family=family, block_m=64, block_n=64, **knob)
+    for m, n, k in sizes_around(64, 64, 32, 2):
+        check_product(m, n, k, layout, HALF, config)
+
+
+SM90 = dict(family="sm90", block_m=128, block_n=128, num_stages=3, cluster_m=1, cluster_n=1)
+KNOBS_SM90 = {
+    "default": {},
+    "one stage": dict(num_stages=1),
+    "two stages": dict(num_stages=2),
+    "cluster 2x1": dict(cluster_m=2),
+    "cluster 1x2": dict(cluster_n=2),
+    "cluster without multicast": dict(cluster_m=2, multicast=False),
+    "direct stores": dict(staged_stores=False),
+    "raster off": dict(raster_group=0),
+    "one consumer": dict(block_m=64, num_stages=5),
+    "three consumers": dict(block_m=192),
+    "tall consumers": dict(block_m=256, warp_m=128),
+    "tall consumers 1x2": dict(block_m=256, warp_m=128, cluster_n=2),
+    "one tall consumer": dict(block_m=128, warp_m=128, block_n=64),
+    "wide": dict(block_n=256),
+    "wide 2x1": dict(block_n=256, cluster_m=2),
+    "narrow": dict(block_n=64, num_stages=6),
+    "192": dict(block_n=192, cluster_m=2),
+    "208": dict(block_n=208),
+    "160 1x2": dict(block_n=160, cluster_n=2),
+    "16": dict(block_n=16),
+}
+
+
+@pytest.mark.skipif("not on_hopper()")
+@pytest.mark.parametrize("knob", KNOBS_SM90)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_knob_of_sm90(layout, knob):
+    fields = {**SM90, **KNOBS_SM90[knob]}
+    if layout[1] == "n" and fields["block_n"] % 64:
+        return  # refused: see test_bad_input
+    config = GemmConfig(**fields)
+    sizes = sizes_around(fields["block_m"], fields["block_n"], 64, fields["num_stages"])
+    for m, n, k in sizes:
+        m, n, k = ((x + 7) // 8 * 8 for x in (m, n, k))
+        check_product(m, n, k, layout, BF16, config)
+    check_product(3001, 1013, 264, "nt", BF16, config)  # many tiles a CTA, odd edges
+    check_product(264, 392, 200, layout, HALF, config, out_dtype=FLOAT)
+
+
+def test_outputs_of_every_dtype_and_order():
+    for dtype in (HALF, BF16):
+        for out_dtype in (dtype, FLOAT):
+            for pad in (8, 4, 2, 1):
+                for column_major in (False, True):
+                    for m, n, k in ((130, 72, 64), (33, 17, 40), (257, 129, 65)):
+                        check_product(
+                            m,
+                            n,
+                            k,
+                            "nt",
+                            dtype,
+                            out_dtype=out_dtype,
+                            pad=pad,
+                            column_major=column_major,
+                        )
+
+
+def test_operands_at_every_alignment_and_pitch():
+    """Shapes stay, addresses and pitches change: the kernel that fits one must not be used for the other."""
+    m, n, k = 96, 80, 72
+    for dtype in (HALF, BF16):
+        for offset in (0, 1, 2, 4, 8):
+            for pitch in (72, 73, 74, 76, 80, 96):
+                store = integers(m * pitch + offset, dtype=dtype, seed=offset + pitch)
+                a = store[offset:].as_strided((m, k), (pitch, 1), store.storage_offset() + offset)
+                for b in (operands(m, n, k, "nt", dtype)[1], operands(m, n, k, "nn", dtype)[1]):
+                    out = Guarded(m, n, dtype)
+                    fastgemm.gemm(a, b, out=out.out)
+                    out.check(expected(a, b, dtype), f"offset {offset} pitch {pitch}")
+
+
+def test_any_strides():
+    for dtype in (HALF, BF16):
+        base = integers(70, 6, 90, dtype=dtype, seed=5)
+        a = base[::2, 3, ::3]  # (35, 30): neither stride is 1
+        b = base[:30, 1:5:3, ::5].permute(1, 0, 2)[1]  # (30, 18)
+        row = base[3:4, 2, :30]
+        column = base[:30, 2, 4:5]
+        same_row = row.expand(12, 30)
+        for x, y in (
+            (a, b),
+            (row, b),
+            (a, column),
+            (same_row, b),
+            (b.t(), a.t()),
+            (a.t()[:, :30], a[:30]),
+        ):
+            out = Guarded(x.shape[0], y.shape[1], dtype)
+            fastgemm.gemm(x, y, out=out.out)
+            out.check(expected(x, y, dtype), f"strides {x.stride()} {y.stride()}")
+        spread = torch.full((70, 60), float("nan"), device="cuda", dtype=dtype)
+        fastgemm.gemm(a, b, out=spread[::2, ::3][:, :18])
+        assert torch.equal(spread[::2, ::3][:, :18], expected(a, b, dtype))
+        assert spread[1::2].isnan().all() and spread[:, 1::3].isnan().all()
+
+
+def test_negative_strides():
+    cupy = pytest.importorskip("cupy")
+    a = cupy.asarray(integers(40, 48, dtype=HALF, seed=1))
+    b = cupy.asarray(integers(48, 56, dtype=HALF, seed=2))
+    for x in (a[::-1], a[:, ::-1], a[::-1, ::-2]):
+        y = b[:24] if x.shape[1] == 24 else b
+        want = expected(torch.as_tensor(x.copy()), torch.as_tensor(y), HALF)
+        assert torch.equal(torch.as_tensor(fastgemm.gemm(x, y)), want)
+        want = expected(torch.as_tensor(y.T.copy()), torch.as_tensor(x.T.copy()), HALF)
+        assert torch.equal(torch.as_tensor(fastgemm.gemm(y.T, x.T)), want)
+
+
+def test_alpha_beta_and_c():
+    for m, n, k in ((64, 64, 64), (33, 17, 40), (200, 136, 72), (128, 256, 0)):
+        a, b = operands(m, n, k, "nt", HALF)
+        c = integers(m, n, dtype=HALF, seed=9)
+        for alpha, beta in ((1.0, 1.0), (2.0, -0.5), (0.5, 0.0), (0.0, 3.0)):
+            out = Guarded(m, n, HALF)
+            fastgemm.gemm(a, b, c=c, alpha=alpha, beta=beta, out=out.out)
+            out.check(
+                expected(a, b, HALF, c, alpha, beta), f"{m}x{n}x{k} alpha {alpha} beta {beta}"
+            )
+        in_place = c.clone()
+        fastgemm.gemm(a, b, c=in_place, out=in_place)
+        assert torch.equal(in_place, expected(a, b, HALF, c, 1.0, 1.0))
+
+
+def test_what_is_not_asked_for_is_not_read():
+    """beta 0: NaNs of C must not reach D. K = 0: D is zero, whatever it held."""
+    nan = torch.full((64, 64), float("nan"), device="cuda", dtype=HALF)
+    a, b = operands(64, 64, 64, "nt", HALF)
+    assert torch.equal(fastgemm.gemm(a, b, c=nan, beta=0.0), expected(a, b, HALF))
+    for shape in ((0, 8, 8), (8, 0, 8), (8, 8, 0), (0, 0, 0)):
+        check_product(*shape, "nn", HALF)
+
+
+def test_sums_are_float32_and_rounded_once():
+    ones = torch.ones(16, 4096, device="cuda", dtype=HALF)
+    assert (fastgemm.gemm(ones, ones.t()) == 4096).all()  # a float16 sum sticks at 2048
+    a = torch.ones(16, 1024, device="cuda", dtype=BF16)
+    b = torch.zeros(1024, 16, device="cuda", dtype=BF16)
+    b[:257], b[512:768] = 1, -1
+    assert (fastgemm.gemm(a, b) == 1).all()  # partial sums in bfloat16 would give 0
+
+
+@pytest.mark.parametrize(
+    "shape", [(4096, 4096, 4096), (4096, 4096, 64), (16, 4096, 4096), (256, 256, 65536)]
+)
+@pytest.mark.parametrize("dtype", [HALF, BF16])
+def test_random_inputs_against_float64(shape, dtype):
+    m, n, k = shape
+    for layout in LAYOUTS:
+        a = torch.randn(m, k, device="cuda", dtype=dtype) if layout[0] == "n" else None
+        a = torch.randn(k, m, device="cuda", dtype=dtype).t() if a is None else a
+        b = torch.randn(k, n, device="cuda", dtype=dtype) if layout[1] == "n" else None
+        b = torch.randn(n, k, device="cuda", dtype=dtype).t() if b is None else b
+        got = fastgemm.gemm(a, b)
+        rows = torch.randint(0, m, (64,), device="cuda")
+        want = a[rows].double() @ b.double()
+        bound = a[rows].double().abs() @ b.double().abs()
+        error = (got[rows].double() - want).abs()
+        rounding = want.abs() * torch.finfo(dtype).eps + bound * k**0.5 * 2.0**-24 + 1e-6
+        assert (error <= rounding).all(), (
+            f"{layout}: {(error / rounding).max().item()} times the bound"
+        )
+        assert torch.equal(got, fastgemm.gemm(a, b)), "same inputs, same plan: same bits"
+
+
+def test_batches():
+    for batch, m, n, k in ((3, 64, 64, 64), (5, 33, 17, 40), (70000, 2, 3, 4), (2, 300, 264, 136)):
+        a = integers(batch, m, k, dtype=BF16, seed=1)
+        b = integers(batch, k, n, dtype=BF16, seed=2)
+        for x, y in ((a, b), (a[:1], b), (a, b[0]), (a[0], b), (a.mT.contiguous().mT, b)):
+            got = fastgemm.gemm(x, y)
+            assert got.shape == (batch, m, n)
+            assert torch.equal(got, expected(x, y, BF16))
+
+
+def test_offsets_beyond_two_to_the_31():
+    store = torch.empty(2**32 + 4096, device="cuda", dtype=HALF)
+    a = store.as_strided((3, 64), (2**31, 1))
+    a.copy_(integers(3, 64, dtype=HALF, seed=1))
+    b = integers(64, 48, dtype=HALF, seed=2)
+    assert torch.equal(fastgemm.gemm(a, b), expected(a, b, HALF))
+    assert torch.equal(fastgemm.gemm(b.t(), a.t()), expected(b.t(), a.t(), HALF))
+    x = integers(40, 64, dtype=HALF, seed=3)
+    wide = store.as_strided((3, 48), (2**31, 1), 2048)
+    fastgemm.gemm(a.clone(), b, out=wide)
+    assert torch.equal(wide, expected(a, b, HALF))
+    batched = store.as_strided((2, 64, 8), (2**31 + 8, 8, 1))
+    batched.copy_(integers(2, 64, 8, dtype=HALF, seed=4))
+    assert torch.equal(fastgemm.gemm(x, batched), expected(x, batched, HALF))
+
+
+def test_threads_share_everything():
+    """Cold caches, eight threads, eight shapes: results right, and each kernel made once."""
+    fastgemm.clear_cache()
+    before = fastgemm.cache_info()
+    shapes = [(64 + 8 * i, 128, 256) for i in range(8)]
+    wrong = []
+
+    def work(seed):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for r in range(25):
+                m, n, k = shapes[(seed + r) % len(shapes)]
+                a, b = operands(m, n, k, "nt", BF16, seed=r)
+                if not torch.equal(fastgemm.gemm(a, b), expected(a, b, BF16)):
+                    wrong.append((m, n, k))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    after = fastgemm.cache_info()
+    assert after["misses"] - before["misses"] <= len(shapes)
+
+
+def test_captured_in_a_graph_and_replayed_after_the_cache_was_cleared():
+    a, b = operands(256, 128, 512, "nt", BF16)
+    out = torch.empty(256, 128, device="cuda", dtype=BF16)
+    fastgemm.gemm(a, b, out=out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        fastgemm.gemm(a, b, out=out)
+    fastgemm.clear_cache()
+    for seed in range(3):
+        a.copy_(integers(256, 512, dtype=BF16, seed=seed))
+        out.fill_(float("nan"))
+        graph.replay()
+        assert torch.equal(out, expected(a, b, BF16))
