@@ -39,9 +39,9 @@ void add_repr(nb::class_<T>& type, Names names) {
   type.def("__repr__", [names](nb::handle self) { return repr_of(self, names); });
 }
 
-const Names config_fields = {"family",  "strategy",     "block_m",      "block_n",
-                             "block_k", "warp_m",       "warp_n",       "num_stages",
-                             "swizzle", "raster_group", "staged_stores"};
+const Names config_fields = {"family",        "strategy",  "block_m",    "block_n",  "block_k",
+                             "warp_m",        "warp_n",    "num_stages", "swizzle",  "raster_group",
+                             "staged_stores", "cluster_m", "cluster_n",  "multicast"};
 
 nb::dict fields_of(nb::handle config) {
   nb::dict fields;
@@ -55,7 +55,7 @@ using Text = std::optional<std::string>;
 
 GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block_n, Int block_k,
                        Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-                       Bool staged_stores) {
+                       Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast) {
   GemmConfig config;
   if (family) config.family = family_from_name(*family);
   config.strategy = std::move(strategy);
@@ -68,6 +68,9 @@ GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block
   config.swizzle = swizzle;
   config.raster_group = raster_group;
   config.staged_stores = staged_stores;
+  config.cluster_m = cluster_m;
+  config.cluster_n = cluster_n;
+  config.multicast = multicast;
   return config;
 }
 
@@ -75,7 +78,8 @@ GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block
 GemmConfig resolved(const KernelConfig& kernel, const std::string& strategy) {
   return make_config(name(kernel.family), strategy, kernel.block_m, kernel.block_n, kernel.block_k,
                      kernel.warp_m, kernel.warp_n, kernel.num_stages, kernel.swizzle,
-                     kernel.raster_group, kernel.staged_stores);
+                     kernel.raster_group, kernel.staged_stores, kernel.cluster_m, kernel.cluster_n,
+                     kernel.multicast);
 }
 
 void bind_config(nb::module_& m) {
@@ -84,15 +88,16 @@ void bind_config(nb::module_& m) {
           "__init__",
           [](GemmConfig* self, const Text& family, Text strategy, Int block_m, Int block_n,
              Int block_k, Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-             Bool staged_stores) {
-            new (self) GemmConfig(make_config(family, std::move(strategy), block_m, block_n,
-                                              block_k, warp_m, warp_n, num_stages, swizzle,
-                                              raster_group, staged_stores));
+             Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast) {
+            new (self) GemmConfig(make_config(
+                family, std::move(strategy), block_m, block_n, block_k, warp_m, warp_n, num_stages,
+                swizzle, raster_group, staged_stores, cluster_m, cluster_n, multicast));
           },
           nb::kw_only(), "family"_a = nb::none(), "strategy"_a = nb::none(),
           "block_m"_a = nb::none(), "block_n"_a = nb::none(), "block_k"_a = nb::none(),
           "warp_m"_a = nb::none(), "warp_n"_a = nb::none(), "num_stages"_a = nb::none(),
-          "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "staged_stores"_a = nb::none())
+          "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "staged_stores"_a = nb::none(),
+          "cluster_m"_a = nb::none(), "cluster_n"_a = nb::none(), "multicast"_a = nb::none())
       .def_prop_ro("family",
                    [](const GemmConfig& c) { return c.family ? Text(name(*c.family)) : Text(); })
       .def_ro("strategy", &GemmConfig::strategy)
@@ -105,6 +110,9 @@ void bind_config(nb::module_& m) {
       .def_ro("swizzle", &GemmConfig::swizzle)
       .def_ro("raster_group", &GemmConfig::raster_group)
       .def_ro("staged_stores", &GemmConfig::staged_stores)
+      .def_ro("cluster_m", &GemmConfig::cluster_m)
+      .def_ro("cluster_n", &GemmConfig::cluster_n)
+      .def_ro("multicast", &GemmConfig::multicast)
       .def(
           "__eq__", [](const GemmConfig& a, const GemmConfig& b) { return a == b; },
           nb::is_operator())
