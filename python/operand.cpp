@@ -82,7 +82,7 @@ Managed* take(PyObject* capsule) {
 
 // Replaces the exporter's exception by a TypeError that names the operand, with the first as its
 // cause.
-[[noreturn]] void refuse_export(const std::string& who) {
+[[noreturn]] void refuse_export(const char* role, PyObject* object) {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -90,8 +90,10 @@ Managed* take(PyObject* capsule) {
   Py_XDECREF(type);
   Py_XDECREF(traceback);
   Ref cause = Ref::steal(value);
-  std::string message = who + " cannot be read: " + to_string(cause.get()) + "; " + dtype_table +
-                        ", in plain strided memory";
+  const std::string reason = to_string(cause.get());
+  const std::string message = std::string(role) + " (" + type_name(object) +
+                              ") cannot be read: " + reason.substr(0, reason.find('\n')) + "; " +
+                              dtype_table + ", in plain strided memory";
   Ref error = Ref::steal(PyObject_CallFunction(PyExc_TypeError, "s", message.c_str()));
   PyException_SetCause(error.get(), cause.release());
   PyErr_SetObject(PyExc_TypeError, error.get());
@@ -216,8 +218,7 @@ void Operand::read_capsule(PyObject* capsule) {
 
 void Operand::read_exchange_api() {
   dlpack::Tensor tensor;
-  if (type.api->to_tensor(object, &tensor) != 0)
-    refuse_export(std::string(role) + " (" + type_name(object) + ")");
+  if (type.api->to_tensor(object, &tensor) != 0) refuse_export(role, object);
   read_tensor(tensor);
   static PyObject* const is_neg = interned("is_neg");
   if (type.framework == Framework::torch && may_be_negated(*this) &&
