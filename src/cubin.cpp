@@ -4,6 +4,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -18,6 +19,10 @@ constexpr std::uint8_t attribute_frame_size = 0x11;
 constexpr std::uint8_t attribute_register_count = 0x2f;
 // Formats of an attribute: only the last has a payload beyond its four bytes.
 constexpr std::uint8_t format_without_value = 1, format_with_size = 4;
+
+// From sm_90 on, a kernel's shared memory begins with what the driver keeps for itself.
+constexpr std::string_view reserved_section = ".nv.shared.reserved.0";
+constexpr std::uint64_t reserved_bytes = 1024;
 
 [[noreturn]] void damaged(const std::string& reason) {
   throw CompileError("the cubin is damaged: " + reason);
@@ -48,6 +53,7 @@ class Elf {
     if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 ||
         header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_shentsize != sizeof(Elf64_Shdr))
       damaged("it is no 64-bit ELF file");
+    part_of(bytes_, header_.e_phoff, std::uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr));
     names_ = content(section(header_.e_shstrndx));
   }
 
@@ -103,11 +109,12 @@ CubinResources read_cubin(std::string_view cubin, std::string_view kernel) {
   const std::uint32_t function = elf.function_index(kernel);
   CubinResources resources;
   bool registers_found = false;
+  std::uint64_t shared = 0, reserved = 0;
   for (int i = 0; i < elf.section_count(); ++i) {
     const Elf64_Shdr section = elf.section(i);
     const std::string_view name = elf.name(section);
-    if (name == ".nv.shared." + std::string(kernel))
-      resources.static_shared_bytes = to_int(section.sh_size);
+    if (name == ".nv.shared." + std::string(kernel)) shared = section.sh_size;
+    if (name == reserved_section) reserved = reserved_bytes;
     if (name != ".nv.info") continue;
     const std::string_view info = elf.content(section);
     for (std::uint64_t at = 0; at < info.size();) {
@@ -132,6 +139,7 @@ CubinResources read_cubin(std::string_view cubin, std::string_view kernel) {
     }
   }
   if (!registers_found) damaged("it does not say how many registers the kernel has");
+  resources.static_shared_bytes = to_int(shared - std::min(shared, reserved));
   return resources;
 }
 

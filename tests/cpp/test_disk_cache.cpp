@@ -162,7 +162,8 @@ TEST(DiskCache, AProcessKilledMidWriteLeavesNothingThatIsRead) {
       ++interrupted;
       set_age(file, 2 * 3600);
     }
-    if (const auto found = cache.load("key")) EXPECT_EQ(*found, payload);
+    const auto found = cache.load("key");
+    EXPECT_TRUE(!found || *found == payload);
   }
   EXPECT_GT(interrupted, 0) << "no write was ever interrupted: the test tested nothing";
   cache.store("key", payload);
