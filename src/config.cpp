@@ -155,12 +155,17 @@ int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
                           : 160;  // device/gemm_kernel_sm90.cuh
 }
 
+int launch_ctas_per_sm(const KernelConfig& c) {
+  const bool one_consumer = c.block_m == c.warp_m;
+  return c.family == Family::sm90 && one_consumer && estimated_registers(c) <= 128 ? 2 : 1;
+}
+
 int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {
   const int by_shared = hw.arch.shared_per_sm / (shared_bytes(c) + hw.arch.shared_reserved);
   const int by_warps = hw.arch.warps_per_sm / (c.threads() / 32);
   int registers = (std::min(estimated_registers(c), register_limit(c, hw)) + 7) / 8 * 8;
-  if (c.family == Family::sm90 && c.block_m > c.warp_m)
-    registers = hw.arch.registers_per_sm / c.threads();
+  if (c.family == Family::sm90)
+    registers = hw.arch.registers_per_sm / (c.threads() * launch_ctas_per_sm(c));
   const int by_registers = hw.arch.registers_per_sm / (registers * c.threads());
   return std::min({by_shared, by_warps, by_registers, hw.arch.ctas_per_sm});
 }

@@ -46,6 +46,10 @@ int register_limit(const KernelConfig& kernel, const HardwareSpec& hardware);
 // not spill.
 int estimated_registers(const KernelConfig& kernel);
 
+// What __launch_bounds__ promises: two where accumulators are few enough for 128 registers a
+// thread.
+int launch_ctas_per_sm(const KernelConfig& kernel);
+
 // CTAs that an SM holds at once, by shared memory, threads and estimated registers.
 int ctas_per_sm(const KernelConfig& kernel, const HardwareSpec& hardware);
 
