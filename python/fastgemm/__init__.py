@@ -5,8 +5,6 @@ kernel a product gets, fastgemm.compile(plan) shows it. `import fastgemm` loads 
 and no array framework.
 """
 
-from pathlib import Path
-
 from ._core import (
     ArchSpec,
     CacheInfo,
@@ -67,6 +65,8 @@ __all__ = [
 
 def cmake_dir() -> str:
     """The folder of fastgemmConfig.cmake: what -Dfastgemm_DIR= wants."""
+    import os
+
     from . import _core
 
-    return str(Path(_core.__file__).parent / "lib" / "cmake" / "fastgemm")
+    return os.path.join(os.path.dirname(_core.__file__), "lib", "cmake", "fastgemm")
