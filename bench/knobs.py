@@ -18,6 +18,8 @@ OFF = {
     "2 stages": {"num_stages": 2},
     "no raster groups": {"raster_group": 0},
     "stores from registers": {"staged_stores": False},
+    "no multicast": {"multicast": False},
+    "no clusters": {"cluster_m": 1, "cluster_n": 1, "multicast": False},
 }
 
 
