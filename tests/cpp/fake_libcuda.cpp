@@ -1,0 +1,135 @@
+// A libcuda.so.1 for tests of what a real one cannot be made to do here: refuse, be too old, break.
+// One H200, and whatever the variables below say. It records its calls and computes nothing.
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT int fake_version = 13000, fake_init = 0, fake_devices = 1, fake_synchronize = 0,
+           fake_load = 0, fake_launch = 0, fake_occupancy = 2, fake_alloc = 0, fake_streams = 0,
+           fake_cc = 90;
+EXPORT const char* fake_name = "NVIDIA H200";
+EXPORT int fake_loads = 0, fake_unloads = 0, fake_synchronizations = 0, fake_retains = 0,
+           fake_pushed = 0, fake_allocations = 0, fake_launches = 0;
+EXPORT int fake_unloads_before_synchronization = 0, fake_capture_mode = 0, fake_load_mode = -1;
+EXPORT char fake_image[4] = {};
+
+namespace {
+int context, module, function, stream;
+void* current = nullptr;
+bool synchronized = false;
+}  // namespace
+
+EXPORT int cuInit(unsigned) { return fake_init; }
+// Not ours: NVRTC asks for it when it finds a driver.
+EXPORT int cuGetExportTable(const void**, const void*) { return 500; }
+EXPORT int cuDriverGetVersion(int* version) { return *version = fake_version, 0; }
+EXPORT int cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_FAKE", 0; }
+EXPORT int cuGetErrorString(int, const char** text) { return *text = "a fake error", 0; }
+EXPORT int cuDeviceGetCount(int* count) { return *count = fake_devices, 0; }
+EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
+EXPORT int cuDeviceGetName(char* name, int size, int) {
+  return std::strncpy(name, fake_name, size), 0;
+}
+EXPORT int cuDeviceGetAttribute(int* value, unsigned attribute, int) {
+  switch (attribute) {
+    case 75:
+      *value = fake_cc / 10;
+      break;
+    case 76:
+      *value = fake_cc % 10;
+      break;
+    case 16:
+      *value = 131;
+      break;  // SMs: one fewer than in the table
+    case 13:
+      *value = 1980000;
+      break;  // kHz
+    case 36:
+      *value = 3201000;
+      break;  // kHz
+    case 37:
+      *value = 6144;
+      break;  // bits
+    case 38:
+      *value = 60 << 20;
+      break;  // L2
+    case 81:
+      *value = 228 << 10;
+      break;
+    case 97:
+      *value = 227 << 10;
+      break;
+    default:
+      *value = 0;  // does not say
+  }
+  return 0;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void** c, int) { return *c = &context, ++fake_retains, 0; }
+EXPORT int cuCtxGetCurrent(void** c) { return *c = current, 0; }
+EXPORT int cuCtxPushCurrent_v2(void* c) { return current = c, ++fake_pushed, 0; }
+EXPORT int cuCtxPopCurrent_v2(void** c) {
+  return *c = current, current = nullptr, --fake_pushed, 0;
+}
+EXPORT int cuCtxGetDevice(int* device) { return *device = 0, current ? 0 : 201; }
+EXPORT int cuCtxSynchronize() {
+  ++fake_synchronizations;
+  synchronized = fake_synchronize == 0;
+  return fake_synchronize;
+}
+EXPORT int cuModuleLoadData(void** m, const void* image) {
+  std::memcpy(fake_image, image, 4);
+  fake_load_mode = fake_capture_mode;
+  if (fake_load) return fake_load;
+  return *m = &module, ++fake_loads, 0;
+}
+EXPORT int cuModuleUnload(void*) {
+  if (!synchronized) ++fake_unloads_before_synchronization;
+  return ++fake_unloads, 0;
+}
+EXPORT int cuModuleGetFunction(void** f, void*, const char*) { return *f = &function, 0; }
+EXPORT int cuFuncSetAttribute(void*, unsigned, int) { return 0; }
+EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, void*, int, std::size_t) {
+  return *ctas = fake_occupancy, 0;
+}
+#ifndef WITHOUT_LAUNCH
+EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, void*, void**, void**) {
+  synchronized = false;
+  return ++fake_launches, fake_launch;
+}
+#endif
+EXPORT int cuStreamCreate(void** s, unsigned) { return *s = &stream, ++fake_streams, 0; }
+EXPORT int cuStreamDestroy_v2(void*) { return --fake_streams, 0; }
+EXPORT int cuStreamSynchronize(void*) { return fake_synchronize; }
+EXPORT int cuStreamIsCapturing(void*, unsigned* status) { return *status = 0, 0; }
+EXPORT int cuStreamGetCtx(void*, void** c) { return *c = &context, 0; }
+EXPORT int cuThreadExchangeStreamCaptureMode(unsigned* mode) {
+  const unsigned before = fake_capture_mode;
+  fake_capture_mode = *mode;
+  return *mode = before, 0;
+}
+EXPORT int cuMemAlloc_v2(unsigned long long* p, std::size_t bytes) {
+  if (fake_alloc) return fake_alloc;
+  ++fake_allocations;
+  return *p = reinterpret_cast<unsigned long long>(std::calloc(bytes, 1)), 0;
+}
+EXPORT int cuMemFree_v2(unsigned long long p) {
+  --fake_allocations;
+  return std::free(reinterpret_cast<void*>(p)), 0;
+}
+EXPORT int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, std::size_t bytes, void*) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+}
+EXPORT int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void*) {
+  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0;
+}
+EXPORT int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t bytes, void*) {
+  return std::memset(reinterpret_cast<void*>(to), value, bytes), 0;
+}
+EXPORT int cuTensorMapEncodeTiled(void* map, unsigned, unsigned, void*, const void*, const void*,
+                                  const void*, const void*, unsigned, unsigned, unsigned,
+                                  unsigned) {
+  return std::memset(map, 0, 128), 0;
+}
