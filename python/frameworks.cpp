@@ -8,14 +8,10 @@
 
 #include "fastgemm/device_memory.hpp"
 #include "fastgemm/error.hpp"
+#include "helpers.hpp"
 
 namespace fastgemm::python {
 namespace {
-
-// The functions of fastgemm/_frameworks.py, the Python side of this file.
-Ref helper(const char* function) {
-  return attribute(Ref::steal(PyImport_ImportModule("fastgemm._frameworks")).get(), function);
-}
 
 Stream to_stream(unsigned long long handle) {
   return reinterpret_cast<Stream>(static_cast<std::uintptr_t>(handle));
@@ -104,8 +100,9 @@ Stream current_stream(const Operand& like) {
   }
   if (like.type.framework != Framework::torch && like.type.framework != Framework::cupy)
     return nullptr;
-  Ref function = helper(like.type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
-  return handle_from(Ref::steal(PyObject_CallFunction(function.get(), "i", like.device)).get());
+  PyObject* function =
+      helper(like.type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
+  return handle_from(Ref::steal(PyObject_CallFunction(function, "i", like.device)).get());
 }
 
 Stream stream_from(PyObject* object) {
@@ -155,7 +152,7 @@ Result::Result(const Operand& like, const MatmulShape& shape, DType dtype, Strea
     if (framework == Framework::other)
       throw InvalidType("cannot make a result of type " + type_name(like.object) + "; pass out=");
     Ref handle = explicit_stream ? Ref::steal(PyLong_FromVoidPtr(stream)) : Ref::borrow(Py_None);
-    object_ = Ref::steal(PyObject_CallFunction(helper(functions[static_cast<int>(framework)]).get(),
+    object_ = Ref::steal(PyObject_CallFunction(helper(functions[static_cast<int>(framework)]),
                                                "OOOO", like.object, extents.get(),
                                                wide ? Py_True : Py_False, handle.get()));
     to_jax_ = framework == Framework::jax;
@@ -169,8 +166,8 @@ Result::Result(const Operand& like, const MatmulShape& shape, DType dtype, Strea
 
 PyObject* Result::finish() {
   if (!to_jax_) return object_.release();
-  Ref function = helper(like_.on_host() ? "jax_from_host" : "jax_from_device");
-  return PyObject_CallFunction(function.get(), "OOi", object_.get(), like_.object, like_.device);
+  PyObject* function = helper(like_.on_host() ? "jax_from_host" : "jax_from_device");
+  return PyObject_CallFunction(function, "OOi", object_.get(), like_.object, like_.device);
 }
 
 }  // namespace fastgemm::python

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "fastgemm/error.hpp"
+#include "helpers.hpp"
 
 namespace fastgemm::python {
 namespace {
@@ -160,7 +161,8 @@ void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) 
         role + ".detach()");
   }
   if (type.api) return read_exchange_api();
-  if (type.framework == Framework::numpy) return read_array_interface();
+  if (type.framework == Framework::numpy) return read_numpy();
+  if (type.framework == Framework::cupy) return read_cupy();
 
   Ref device_method = optional_attribute(object, "__dlpack_device__");
   if (!device_method)
@@ -183,6 +185,7 @@ bool GradMode::on() {
 
 void Operand::read(std::uintptr_t stream) {
   if (complete && !stream) return;
+  if (type.framework == Framework::cupy) return order_cupy(stream);
   PyObject* source = object;
   if (type.framework == Framework::torch && is_true(attribute(object, "requires_grad"))) {
     detached_ = Ref::steal(PyObject_CallMethod(object, "detach", nullptr));
@@ -190,6 +193,11 @@ void Operand::read(std::uintptr_t stream) {
   }
   Ref capsule = export_capsule(source, on_host() ? 0 : stream);
   read_capsule(capsule.get());
+}
+
+void Operand::order_cupy(std::uintptr_t stream) {
+  Ref handle = Ref::steal(PyLong_FromUnsignedLongLong(stream));
+  Ref::steal(PyObject_CallFunction(helper("cupy_order"), "iO", device, handle.get()));
 }
 
 void Operand::read_capsule(PyObject* capsule) {
@@ -279,24 +287,44 @@ void Operand::read_tensor(const dlpack::Tensor& tensor) {
   complete = true;
 }
 
-// NumPy's bfloat16 is ml_dtypes's, which __array_interface__ shows as two opaque bytes.
-void Operand::read_array_interface() {
+void Operand::read_numpy() {
   Ref interface = attribute(object, "__array_interface__");
   auto field = [&](const char* key) { return PyDict_GetItemString(interface.get(), key); };
-  Ref dtype_object = attribute(object, "dtype");
-  const std::string typestr = to_string(field("typestr"));
+  read_numpy_dtype(to_string(field("typestr")));
+  read_byte_strides(field("shape"), field("strides"));
+  PyObject* address = field("data");
+  read_address(PyTuple_GetItem(address, 0));
+  const int locked = PyObject_IsTrue(PyTuple_GetItem(address, 1));
+  if (locked < 0) throw PythonError{};
+  read_only = locked != 0;
+}
+
+// By attributes: CuPy's DLPack exports have no bfloat16 and ask the driver about every pointer.
+void Operand::read_cupy() {
+  Ref memory = attribute(object, "data");
+  device = static_cast<int>(to_integer(attribute(memory.get(), "device_id").get()));
+  read_numpy_dtype(to_string(attribute(attribute(object, "dtype").get(), "str").get()));
+  read_byte_strides(attribute(object, "shape").get(), attribute(object, "strides").get());
+  read_address(attribute(memory.get(), "ptr").get());
+}
+
+// "<f2" and so on. The bfloat16 of ml_dtypes is two opaque bytes to NumPy, and known by its name.
+void Operand::read_numpy_dtype(const std::string& typestr) {
+  Ref object_dtype = attribute(object, "dtype");
+  const std::string kind = typestr.substr(1);
   const bool bfloat =
-      typestr.substr(1) == "V2" &&
-      to_string(attribute(attribute(dtype_object.get(), "type").get(), "__name__").get()) ==
+      kind == "V2" &&
+      to_string(attribute(attribute(object_dtype.get(), "type").get(), "__name__").get()) ==
           "bfloat16";
-  const bool known = bfloat || typestr.substr(1) == "f2" || typestr.substr(1) == "f4";
+  const bool known = bfloat || kind == "f2" || kind == "f4";
   if (!known || typestr[0] == '>')
     refuse_dtype(role, object,
-                 to_string(dtype_object.get()) + (known ? " in big-endian byte order" : ""));
-  dtype = bfloat ? DType::bf16 : typestr[2] == '2' ? DType::f16 : DType::f32;
+                 to_string(object_dtype.get()) + (known ? " in big-endian byte order" : ""));
+  dtype = bfloat ? DType::bf16 : kind == "f2" ? DType::f16 : DType::f32;
+}
 
-  PyObject* extents = field("shape");
-  PyObject* byte_strides = field("strides");
+// Strides that are None mean packed.
+void Operand::read_byte_strides(PyObject* extents, PyObject* byte_strides) {
   set_rank(PyTuple_Size(extents));
   const auto item = static_cast<std::int64_t>(size_of(dtype));
   std::int64_t packed = 1;
@@ -313,13 +341,13 @@ void Operand::read_array_interface() {
                          " bytes; pass a copy");
     strides[i] = bytes / item;
   }
-  PyObject* address = field("data");
-  Ref index = Ref::steal(PyNumber_Index(PyTuple_GetItem(address, 0)));
+}
+
+void Operand::read_address(PyObject* address) {
+  Ref index = Ref::steal(PyNumber_Index(address));
   data = reinterpret_cast<void*>(PyLong_AsUnsignedLongLong(index.get()));
+  if (PyErr_Occurred()) throw PythonError{};
   check_address();
-  const int locked = PyObject_IsTrue(PyTuple_GetItem(address, 1));
-  if (locked < 0 || PyErr_Occurred()) throw PythonError{};
-  read_only = locked != 0;
   complete = true;
 }
 

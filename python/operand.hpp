@@ -43,9 +43,8 @@ class Operand {
   // operand. Throws InvalidType, InvalidValue or PythonError.
   void locate(const char* role, PyObject* object, GradMode& grad_mode);
 
-  // Reads what is left through __dlpack__. The producer makes `stream` (as DLPack counts: 1 is the
-  // legacy default stream) wait for its own work; 0 asks for nothing, and is ignored where nothing
-  // is left.
+  // Reads what is left, and makes `stream` (as DLPack counts: 1 is the legacy default stream) wait
+  // for the producer's own work. 0 asks for no order.
   void read(std::uintptr_t stream);
 
   bool on_host() const { return device == host_device; }
@@ -68,7 +67,12 @@ class Operand {
 
  private:
   void read_exchange_api();
-  void read_array_interface();
+  void read_numpy();
+  void read_cupy();
+  void read_numpy_dtype(const std::string& typestr);
+  void read_byte_strides(PyObject* extents, PyObject* byte_strides);
+  void read_address(PyObject* address);
+  void order_cupy(std::uintptr_t stream);
   void read_capsule(PyObject* capsule);
   void read_tensor(const dlpack::Tensor& tensor);
   void set_device(dlpack::Device where);

@@ -209,6 +209,24 @@ def test_a_plain_subclass_of_tensor_is_read():
     assert problem["a"]["data"] == x.data_ptr()
 
 
+@pytest.mark.parametrize("dtype", [np.float16, BF16])
+def test_cupy_arrays_are_read_without_a_question_to_the_driver(dtype):
+    cupy = pytest.importorskip("cupy")
+    memory = cupy.cuda.UnownedMemory(0x10000, 4096, None, device_id=3)
+    pointer = cupy.cuda.MemoryPointer(memory, 64)
+    a = cupy.ndarray((8, 16), dtype, memptr=pointer, strides=(2, 16))
+    b = cupy.ndarray((16, 4), dtype, memptr=pointer)
+    call = _core._describe_call(a, b, stream=5)
+    problem = call["problems"][0]
+    assert (call["framework"], call["device"], call["waits"]) == ("cupy", "cuda:3", False)
+    assert problem["a"] == {
+        "data": 0x10040,
+        "dtype": np.dtype(dtype).name,
+        "strides": (0, 1, 8),
+    }
+    assert problem["b"]["strides"] == (0, 4, 1)
+
+
 def test_any_type_with_the_exchange_api_is_read():
     tvm_ffi = pytest.importorskip("tvm_ffi")
     x = np.ascontiguousarray(integers((4, 6)))

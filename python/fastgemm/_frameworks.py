@@ -21,10 +21,36 @@ def torch_empty(like, shape, wide, stream):
         return like.new_empty(shape, dtype=dtype)
 
 
+class _Handle:
+    """A stream handle as an object of the CUDA stream protocol."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def __cuda_stream__(self):
+        return 0, self._handle
+
+
+def _cupy_external(handle: int, device: int):
+    import cupy
+
+    if hasattr(cupy.cuda.Stream, "from_external"):
+        return cupy.cuda.Stream.from_external(_Handle(handle))
+    return cupy.cuda.ExternalStream(handle, device)
+
+
 def cupy_stream(device: int) -> int:
     import cupy
 
     return cupy.cuda.get_current_stream(device).ptr
+
+
+def cupy_order(device: int, stream: int) -> None:
+    """Makes `stream` wait for what CuPy has enqueued on its current one."""
+    import cupy
+
+    with cupy.cuda.Device(device):
+        _cupy_external(stream, device).wait_event(cupy.cuda.get_current_stream().record())
 
 
 def cupy_empty(like, shape, wide, stream):
@@ -35,7 +61,7 @@ def cupy_empty(like, shape, wide, stream):
 
     on_stream = contextlib.nullcontext()
     if stream is not None:
-        on_stream = cupy.cuda.ExternalStream(stream, like.device.id)
+        on_stream = _cupy_external(stream, like.device.id)
     with like.device, on_stream:
         return cupy.empty(shape, dtype="float32" if wide else like.dtype)
 
