@@ -35,6 +35,7 @@ void for_each(const Extents& e, Body body) {
 // What gemm_on_host_memory does with an operand, with host memory in the device's place.
 std::vector<char> upload(const HostLayout& layout) {
   std::vector<char> device(layout.bytes());
+  if (device.empty()) return device;
   if (layout.dense())
     std::memcpy(device.data(), layout.begin(), layout.bytes());
   else
