@@ -55,7 +55,8 @@ using Text = std::optional<std::string>;
 
 GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block_n, Int block_k,
                        Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-                       Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast) {
+                       Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast,
+                       Bool tma_stores, Bool dependent_launch) {
   GemmConfig config;
   if (family) config.family = family_from_name(*family);
   config.strategy = std::move(strategy);
@@ -71,6 +72,8 @@ GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block
   config.cluster_m = cluster_m;
   config.cluster_n = cluster_n;
   config.multicast = multicast;
+  config.tma_stores = tma_stores;
+  config.dependent_launch = dependent_launch;
   return config;
 }
 
@@ -79,7 +82,7 @@ GemmConfig resolved(const KernelConfig& kernel, const std::string& strategy) {
   return make_config(name(kernel.family), strategy, kernel.block_m, kernel.block_n, kernel.block_k,
                      kernel.warp_m, kernel.warp_n, kernel.num_stages, kernel.swizzle,
                      kernel.raster_group, kernel.staged_stores, kernel.cluster_m, kernel.cluster_n,
-                     kernel.multicast);
+                     kernel.multicast, kernel.tma_stores, kernel.dependent_launch);
 }
 
 void bind_config(nb::module_& m) {
@@ -88,16 +91,19 @@ void bind_config(nb::module_& m) {
           "__init__",
           [](GemmConfig* self, const Text& family, Text strategy, Int block_m, Int block_n,
              Int block_k, Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-             Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast) {
-            new (self) GemmConfig(make_config(
-                family, std::move(strategy), block_m, block_n, block_k, warp_m, warp_n, num_stages,
-                swizzle, raster_group, staged_stores, cluster_m, cluster_n, multicast));
+             Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast, Bool tma_stores,
+             Bool dependent_launch) {
+            new (self) GemmConfig(make_config(family, std::move(strategy), block_m, block_n,
+                                              block_k, warp_m, warp_n, num_stages, swizzle,
+                                              raster_group, staged_stores, cluster_m, cluster_n,
+                                              multicast, tma_stores, dependent_launch));
           },
           nb::kw_only(), "family"_a = nb::none(), "strategy"_a = nb::none(),
           "block_m"_a = nb::none(), "block_n"_a = nb::none(), "block_k"_a = nb::none(),
           "warp_m"_a = nb::none(), "warp_n"_a = nb::none(), "num_stages"_a = nb::none(),
           "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "staged_stores"_a = nb::none(),
-          "cluster_m"_a = nb::none(), "cluster_n"_a = nb::none(), "multicast"_a = nb::none())
+          "cluster_m"_a = nb::none(), "cluster_n"_a = nb::none(), "multicast"_a = nb::none(),
+          "tma_stores"_a = nb::none(), "dependent_launch"_a = nb::none())
       .def_prop_ro("family",
                    [](const GemmConfig& c) { return c.family ? Text(name(*c.family)) : Text(); })
       .def_ro("strategy", &GemmConfig::strategy)
@@ -113,6 +119,8 @@ void bind_config(nb::module_& m) {
       .def_ro("cluster_m", &GemmConfig::cluster_m)
       .def_ro("cluster_n", &GemmConfig::cluster_n)
       .def_ro("multicast", &GemmConfig::multicast)
+      .def_ro("tma_stores", &GemmConfig::tma_stores)
+      .def_ro("dependent_launch", &GemmConfig::dependent_launch)
       .def(
           "__eq__", [](const GemmConfig& a, const GemmConfig& b) { return a == b; },
           nb::is_operator())

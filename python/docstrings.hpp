@@ -50,7 +50,7 @@ What gemm() would do with these arguments: its problems, device and stream. Comp
 constexpr const char* config_docstring =
     R"(What of a kernel is fixed; every field that is None stays the planner's. Immutable.
 
-family: "sm80", "sm75" or "sm70", the kernel family.
+family: "sm90", "sm80", "sm75" or "sm70", the kernel family.
 strategy: name of a tiling strategy, see strategies().
 block_m, block_n, block_k: block tile, in elements: what a CTA computes, and its step along K.
 warp_m, warp_n: warp tile, in elements: the part of block_m x block_n that one warp computes.
@@ -59,7 +59,9 @@ swizzle: permute 16-byte chunks of shared memory against bank conflicts.
 raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
 staged_stores: the result goes through shared memory; False writes it straight from registers.
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
-multicast: a cluster fetches the operands that its CTAs share once (family sm90).)";
+multicast: a cluster fetches the operands that its CTAs share once (family sm90).
+tma_stores: the result leaves by the TMA; False uses ordinary stores (family sm90).
+dependent_launch: the kernel starts while the one before it in the stream still runs (family sm90).)";
 
 constexpr const char* hardware_spec_docstring =
     R"(One GPU: a row of the parameter table, or a live device that told its own numbers.

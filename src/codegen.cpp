@@ -48,6 +48,8 @@ std::string kernel_name(const KernelConfig& k) {
   s += "_stages" + n(k.num_stages) + "_raster" + n(k.raster_group);
   if (k.cluster() > 1)
     s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
+  if (k.tma_stores) s += "_tmastores";
+  if (k.dependent_launch) s += "_pdl";
   if (!k.swizzle) s += "_plain";
   if (!k.staged_stores) s += "_direct";
   s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
@@ -79,6 +81,8 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("CLUSTER_M", k.cluster_m);
     s.constant("CLUSTER_N", k.cluster_n);
     s.constant("MULTICAST", k.multicast);
+    s.constant("TMA_STORES", k.tma_stores);
+    s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);
@@ -91,9 +95,9 @@ std::string kernel_source(const KernelConfig& k) {
   if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
   if (sm90) {
     s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params,");
-    s.line(
-        "    const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map) {");
-    s.line("  gemm_kernel_sm90<Config>(params, a_map, b_map);");
+    s.line("    const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,");
+    s.line("    const __grid_constant__ TensorMap d_map) {");
+    s.line("  gemm_kernel_sm90<Config>(params, a_map, b_map, d_map);");
   } else {
     s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params) {");
     s.line("  gemm_kernel<Config>(params);");

@@ -30,6 +30,8 @@ void for_each_field(Config& c, Visit visit) {
   visit("cluster_m", c.cluster_m);
   visit("cluster_n", c.cluster_n);
   visit("multicast", c.multicast);
+  visit("tma_stores", c.tma_stores);
+  visit("dependent_launch", c.dependent_launch);
 }
 
 std::string text(Family f) { return name(f); }
@@ -40,8 +42,8 @@ std::string text(int i) { return std::to_string(i); }
 auto fields(const KernelConfig& c) {
   return std::make_tuple(c.family, c.in, c.out, c.a_major, c.b_major, c.block_m, c.block_n,
                          c.block_k, c.warp_m, c.warp_n, c.num_stages, c.swizzle, c.raster_group,
-                         c.staged_stores, c.cluster_m, c.cluster_n, c.multicast, c.a_copy_bytes,
-                         c.b_copy_bytes, c.d_vector, c.has_c);
+                         c.staged_stores, c.cluster_m, c.cluster_n, c.multicast, c.tma_stores,
+                         c.dependent_launch, c.a_copy_bytes, c.b_copy_bytes, c.d_vector, c.has_c);
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ bool GemmConfig::operator==(const GemmConfig& o) const {
   const auto fields = [](const GemmConfig& c) {
     return std::tie(c.family, c.strategy, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n,
                     c.num_stages, c.swizzle, c.raster_group, c.staged_stores, c.cluster_m,
-                    c.cluster_n, c.multicast);
+                    c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
   };
   return fields(*this) == fields(o);
 }
@@ -111,6 +113,8 @@ std::string KernelConfig::str() const {
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) +
          (multicast ? "" : " without multicast");
+  if (tma_stores) s += ", TMA stores";
+  if (dependent_launch) s += ", dependent launch";
   if (!swizzle) s += ", no swizzle";
   if (!staged_stores) s += ", direct stores";
   return s;
@@ -128,7 +132,9 @@ int shared_bytes(const KernelConfig& c) {
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
     const int consumer_warps = c.block_m / c.warp_m * 4;
-    return ring + barriers + (c.staged_stores ? consumer_warps * panel(16, 32) : 0);
+    const int store_panels = 2 * 16 * 64 * 2;  // device/epilogue_sm90.cuh
+    const int staging = c.tma_stores ? store_panels : c.staged_stores ? panel(16, 32) : 0;
+    return ring + barriers + consumer_warps * staging;
   }
   if (!c.staged_stores) return ring;
   const int warps = c.threads() / 32;

@@ -124,6 +124,30 @@ enum nvrtcResult : unsigned {
   NVRTC_ERROR_BUILTIN_OPERATION_FAILURE = 7,
 };
 
+enum CUlaunchAttributeID : unsigned {
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+};
+
+union CUlaunchAttributeValue {
+  char pad[64];
+  int programmaticStreamSerializationAllowed;
+};
+
+struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  char pad[8 - sizeof(CUlaunchAttributeID)];
+  CUlaunchAttributeValue value;
+};
+
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
 // X(name in DriverApi, exported symbol, parameters); all return CUresult.
 #define FASTGEMM_DRIVER_ENTRIES(X)                                                               \
   X(init, cuInit, (unsigned flags))                                                              \
@@ -149,10 +173,8 @@ enum nvrtcResult : unsigned {
     (CUfunction function, CUfunction_attribute attribute, int value))                            \
   X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                      \
     (int* ctas, CUfunction function, int threads, std::size_t dynamic_shared_bytes))             \
-  X(launch_kernel, cuLaunchKernel,                                                               \
-    (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
-     unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
-     void** parameters, void** extra))                                                           \
+  X(launch_kernel_ex, cuLaunchKernelEx,                                                          \
+    (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra))        \
   X(stream_create, cuStreamCreate, (CUstream * stream, unsigned flags))                          \
   X(stream_destroy, cuStreamDestroy_v2, (CUstream stream))                                       \
   X(stream_synchronize, cuStreamSynchronize, (CUstream stream))                                  \

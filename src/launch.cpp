@@ -48,17 +48,27 @@ bool is_capturing(Stream stream) {
 void launch(const Launchable& l, const GemmProblem& p, Stream stream) {
   LoadedKernel& kernel = *l.kernel;
   GemmParams params = params_of(l, p);
-  TensorMap maps[2];
-  void* arguments[] = {&params, &maps[0], &maps[1]};
+  TensorMap maps[3];
+  void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
   if (l.config.family == Family::sm90) {
     maps[0] = tensor_map(tensor_box_a(p, l.config));
     maps[1] = tensor_map(tensor_box_b(p, l.config));
+    if (l.config.tma_stores) maps[2] = tensor_map(tensor_box_d(p));
   }
-  const CUresult result = driver().launch_kernel(
-      kernel.function, l.ctas, 1, 1, static_cast<unsigned>(kernel.threads), 1, 1,
-      static_cast<unsigned>(kernel.dynamic_shared_bytes), stream, arguments, nullptr);
+  CUlaunchAttribute early_start{};
+  early_start.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early_start.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = l.ctas;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = static_cast<unsigned>(kernel.threads);
+  config.sharedMemBytes = static_cast<unsigned>(kernel.dynamic_shared_bytes);
+  config.hStream = stream;
+  config.attrs = &early_start;
+  config.numAttrs = l.config.dependent_launch ? 1 : 0;
+  const CUresult result = driver().launch_kernel_ex(&config, kernel.function, arguments, nullptr);
   if (result != CUDA_SUCCESS)
-    throw_driver_error(result, "cuLaunchKernel",
+    throw_driver_error(result, "cuLaunchKernelEx",
                        "kernel " + kernel.compiled->name + " with " + std::to_string(l.ctas) +
                            " CTAs of " + std::to_string(kernel.threads) + " threads for " +
                            describe(p) + " on device " + std::to_string(kernel.device.ordinal) +

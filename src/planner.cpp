@@ -36,8 +36,10 @@ int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std:
                            : access_bytes(v, outer_stride, k_stride);
 }
 
+// Elements of D or C that an access moves: 16 bytes of them or, for the sake of few kernels, one.
 int output_vector(const MatrixView& v) {
-  return access_bytes(v, v.col_stride, v.row_stride) / static_cast<int>(size_of(v.dtype));
+  const int bytes = access_bytes(v, v.col_stride, v.row_stride);
+  return bytes == 16 ? 16 / static_cast<int>(size_of(v.dtype)) : 1;
 }
 
 // The families worth considering for a problem, best first.
@@ -91,8 +93,9 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
       static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, std::max(1, 8 / warps)));
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
-  const std::int64_t k_tiles = std::max<std::int64_t>(1, (p.k + k.block_k - 1) / k.block_k);
-  int stages = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(k_tiles, 2), 6));
+  // Two, four or as many as fit (8 at most): a kernel for every K would be many kernels.
+  const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
+  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : k.family == Family::sm90 ? 8 : 6;
   for (; stages > 2; --stages) {
     k.num_stages = stages;
     if (shared_bytes(k) <= room) break;
@@ -128,6 +131,9 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, cons
   k.staged_stores = wish.staged_stores.value_or(true);
   k.cluster_m = wish.cluster_m.value_or(t.cluster_m);
   k.cluster_n = wish.cluster_n.value_or(t.cluster_n);
+  const bool sm90 = family == Family::sm90;
+  k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores);
+  k.dependent_launch = wish.dependent_launch.value_or(sm90);
   k.multicast = wish.multicast.value_or(k.cluster() > 1) && k.cluster() > 1;
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
@@ -195,6 +201,7 @@ ProblemTraits traits_of(const GemmProblem& p) {
   t.d_vector = output_vector(p.d);
   if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
   t.tma = refuse_tma(p, t) == nullptr;
+  t.tma_stores = refuse_tma_stores(p, t) == nullptr;
   return t;
 }
 
@@ -202,7 +209,7 @@ std::uint64_t ProblemTraits::code() const {
   std::uint64_t code = 0;
   for (int field : {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
                     static_cast<int>(b_major), a_copy_bytes, b_copy_bytes, d_vector, has_c ? 1 : 0,
-                    tma ? 1 : 0})
+                    tma ? 1 : 0, tma_stores ? 1 : 0})
     code = code << 5 | static_cast<std::uint64_t>(field);
   return code;
 }
@@ -223,9 +230,11 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
 
   std::vector<Candidate> all = candidates(p, hardware, config);
   const char* no_tma = refuse_tma(p, traits_of(p));
+  const char* no_tma_stores = refuse_tma_stores(p, traits_of(p));
   for (Candidate& c : all) {
     c.refused = check(c.kernel, hardware);
     if (c.refused.empty() && no_tma && c.kernel.family == Family::sm90) c.refused = no_tma;
+    if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
   }
   for (Candidate& c : all)
     if (c.refused.empty()) c.cost = cost(c.kernel, p, hardware);

@@ -29,7 +29,8 @@ struct ProblemTraits {
   Major a_major, b_major;
   int a_copy_bytes, b_copy_bytes, d_vector;
   bool has_c;
-  bool tma;  // the TMA can read A and B
+  bool tma;         // the TMA can read A and B
+  bool tma_stores;  // and write D
 
   std::uint64_t code() const;  // all of it in one number
 };

@@ -84,6 +84,11 @@ TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
                 c.multicast ? c.cluster_m : 1);
 }
 
+TensorBox tensor_box_d(const GemmProblem& p) {
+  constexpr int panel_rows = 16;  // of a warp, device/epilogue_sm90.cuh
+  return box_of(p.d, Major::k, p.batch, p.m, p.d.row_stride, p.n, 1, panel_rows, 1);
+}
+
 const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
   if (p.k == 0) return "there is nothing for the TMA to fetch (k = 0)";
   if (t.a_copy_bytes != 16 || t.b_copy_bytes != 16)
@@ -93,6 +98,14 @@ const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
   c.b_major = t.b_major;
   const char* why = refuse_operand(tensor_box_a(p, c));
   return why ? why : refuse_operand(tensor_box_b(p, c));
+}
+
+const char* refuse_tma_stores(const GemmProblem& p, const ProblemTraits& t) {
+  if (p.has_c()) return "C is added in registers: the TMA only stores";
+  if (p.d.dtype == DType::f32) return "TMA stores are written for a 16-bit D";
+  if (t.d_vector == 1) return "the TMA needs 16-byte aligned addresses and strides in D";
+  if (p.batch > 1 && p.d.batch_stride == 0) return "the batches of D lie in one place";
+  return refuse_operand(tensor_box_d(p));
 }
 
 const TensorMap& tensor_map(const TensorBox& box) {

@@ -27,9 +27,12 @@ struct TensorBox {
 
 TensorBox tensor_box_a(const GemmProblem& problem, const KernelConfig& kernel);
 TensorBox tensor_box_b(const GemmProblem& problem, const KernelConfig& kernel);
+TensorBox tensor_box_d(const GemmProblem& problem);
 
 // Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can.
 const char* refuse_tma(const GemmProblem& problem, const ProblemTraits& traits);
+// The same for writing D.
+const char* refuse_tma_stores(const GemmProblem& problem, const ProblemTraits& traits);
 
 // The encoded map. Each thread keeps those it used last, so that a repeated call does not encode
 // again.

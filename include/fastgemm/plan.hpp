@@ -33,7 +33,9 @@ struct FASTGEMM_API GemmConfig {
       staged_stores;  // D goes through shared memory; false: straight from registers
   // Family sm90: CTAs of a cluster, above and beside each other; 1 is off.
   std::optional<int> cluster_m, cluster_n;
-  std::optional<bool> multicast;  // a cluster's CTAs fetch shared operands once
+  std::optional<bool> multicast;         // a cluster's CTAs fetch shared operands once
+  std::optional<bool> tma_stores;        // D leaves by the TMA; false: by ordinary stores
+  std::optional<bool> dependent_launch;  // the kernel starts while the one before it still runs
 
   bool operator==(const GemmConfig& o) const;
   bool operator!=(const GemmConfig& o) const { return !(*this == o); }
@@ -53,7 +55,7 @@ struct FASTGEMM_API KernelConfig {
   int raster_group = 0;
   bool staged_stores = true;
   int cluster_m = 1, cluster_n = 1;
-  bool multicast = false;
+  bool multicast = false, tma_stores = false, dependent_launch = false;
   int a_copy_bytes = 16,
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides

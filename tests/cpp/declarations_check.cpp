@@ -2,6 +2,7 @@
 #include <cuda.h>
 #include <nvrtc.h>
 
+#include <cstddef>
 #include <type_traits>
 
 #include "cuda_declarations.hpp"
@@ -40,6 +41,7 @@ SAME_ENUM(CUtensorMapInterleave)
 SAME_ENUM(CUtensorMapSwizzle)
 SAME_ENUM(CUtensorMapL2promotion)
 SAME_ENUM(CUtensorMapFloatOOBfill)
+SAME_ENUM(CUlaunchAttributeID)
 SAME_ENUM(nvrtcResult)
 
 #define SAME_TYPE(name) static_assert(std::is_same_v<fastgemm::name, ::name>, #name);
@@ -114,6 +116,7 @@ SAME_VALUE(CU_TENSOR_MAP_SWIZZLE_128B)
 SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_NONE)
 SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 SAME_VALUE(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+SAME_VALUE(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 SAME_VALUE(NVRTC_SUCCESS)
 SAME_VALUE(NVRTC_ERROR_OUT_OF_MEMORY)
 SAME_VALUE(NVRTC_ERROR_INVALID_OPTION)
@@ -122,6 +125,31 @@ SAME_VALUE(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE)
 
 static_assert(sizeof(fastgemm::TensorMap) == sizeof(::CUtensorMap) &&
               alignof(fastgemm::TensorMap) >= alignof(::CUtensorMap));
+
+// Structures of our own with CUDA's layout.
+template <>
+struct Theirs<const fastgemm::CUlaunchConfig*> {
+  using type = const ::CUlaunchConfig*;
+};
+#define SAME_MEMBER(structure, member)                                                    \
+  static_assert(offsetof(fastgemm::structure, member) == offsetof(::structure, member) && \
+                    sizeof(fastgemm::structure::member) == sizeof(::structure::member),   \
+                #structure "::" #member);
+SAME_MEMBER(CUlaunchConfig, gridDimX)
+SAME_MEMBER(CUlaunchConfig, gridDimY)
+SAME_MEMBER(CUlaunchConfig, gridDimZ)
+SAME_MEMBER(CUlaunchConfig, blockDimX)
+SAME_MEMBER(CUlaunchConfig, blockDimY)
+SAME_MEMBER(CUlaunchConfig, blockDimZ)
+SAME_MEMBER(CUlaunchConfig, sharedMemBytes)
+SAME_MEMBER(CUlaunchConfig, hStream)
+SAME_MEMBER(CUlaunchConfig, attrs)
+SAME_MEMBER(CUlaunchConfig, numAttrs)
+SAME_MEMBER(CUlaunchAttribute, id)
+SAME_MEMBER(CUlaunchAttribute, value)
+SAME_MEMBER(CUlaunchAttributeValue, programmaticStreamSerializationAllowed)
+static_assert(sizeof(fastgemm::CUlaunchConfig) == sizeof(::CUlaunchConfig));
+static_assert(sizeof(fastgemm::CUlaunchAttribute) == sizeof(::CUlaunchAttribute));
 
 #define SAME_DRIVER_ENTRY(name, symbol, parameters)                                           \
   static_assert(                                                                              \

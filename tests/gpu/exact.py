@@ -1,4 +1,4 @@
-"""Products of small integers on the GPU: every sum is exact, so every element has one right value."""
+"""Products of small integers on the GPU: sums are exact, every element has one right value."""
 
 import fastgemm
 import torch
@@ -25,8 +25,7 @@ def expected(a, b, out_dtype, c=None, alpha=1.0, beta=0.0):
 
 
 class Guarded:
-    """An output of NaNs inside a larger buffer of a canary value: shows what was not written, and what should not
-    have been."""
+    """An output of NaNs inside a buffer of canaries: shows what was not written, or wrongly was."""
 
     CANARY = 7.0
 
@@ -44,8 +43,8 @@ class Guarded:
     def check(self, want, what):
         got = self.out
         assert torch.equal(got, want), (
-            f"{what}: {(got != want).sum().item()} of {got.numel()} elements differ, "
-            f"{got.isnan().sum().item()} were not written; first at {(got != want).nonzero()[:1].tolist()}"
+            f"{what}: {(got != want).sum().item()} of {got.numel()} elements differ, first at "
+            f"{(got != want).nonzero()[:1].tolist()}; {got.isnan().sum().item()} were not written"
         )
         outside = self.buffer[~self.inside]
         assert (outside == self.CANARY).all(), f"{what}: wrote outside of D"

@@ -1,4 +1,4 @@
-"""Every kernel family, layout, dtype and knob on a real GPU: exact products at the sizes where kernels go wrong."""
+"""Every kernel family, layout, dtype and knob on a real GPU: exact products at awkward sizes."""
 
 import random
 import threading
@@ -22,10 +22,10 @@ def on_hopper():
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sizes_sampled_densely(layout, dtype):
     pick = random.Random(f"{layout}{dtype}")
-    for i in range(150):
+    for i in range(60):
         m, n, k = (pick.randint(0, 300) for _ in range(3))
         check_product(m, n, k, layout, dtype, seed=i)
-    for i in range(100):  # 16-byte aligned rows, so that the wide copies and the TMA are used
+    for i in range(40):  # 16-byte aligned rows, so that the wide copies and the TMA are used
         m, n, k = (8 * pick.randint(1, 60) for _ in range(3))
         check_product(m, n, k, layout, dtype, seed=i)
 
@@ -86,7 +86,9 @@ KNOBS_SM90 = {
     "cluster 2x1": dict(cluster_m=2),
     "cluster 1x2": dict(cluster_n=2),
     "cluster without multicast": dict(cluster_m=2, multicast=False),
+    "ordinary stores": dict(tma_stores=False),
     "direct stores": dict(staged_stores=False),
+    "no dependent launch": dict(dependent_launch=False),
     "raster off": dict(raster_group=0),
     "one consumer": dict(block_m=64, num_stages=5),
     "three consumers": dict(block_m=192),
@@ -138,7 +140,7 @@ def test_outputs_of_every_dtype_and_order():
 
 
 def test_operands_at_every_alignment_and_pitch():
-    """Shapes stay, addresses and pitches change: the kernel that fits one must not be used for the other."""
+    """Shapes stay, addresses and pitches change: what fits one must not be used for the other."""
     m, n, k = 96, 80, 72
     for dtype in (HALF, BF16):
         for offset in (0, 1, 2, 4, 8):

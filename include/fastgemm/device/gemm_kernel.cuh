@@ -29,9 +29,9 @@ using WarpPanel = Panel<panel_rows<Config>(), Config::WARP_N>;
 // Bytes of dynamic shared memory.
 template <class Config>
 constexpr int SHARED_BYTES =
-    Config::STAGED_STORES ? max_of(Derived<Config>::RING_BYTES,
-                                   Derived<Config>::WARPS * WarpPanel<Config>::BYTES)
-                          : Derived<Config>::RING_BYTES;
+    Config::STAGED_STORES
+        ? max_of(Derived<Config>::RING_BYTES, Derived<Config>::WARPS* WarpPanel<Config>::BYTES)
+        : Derived<Config>::RING_BYTES;
 
 template <class Config>
 FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
@@ -44,10 +44,10 @@ FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
 
   const u16* a = static_cast<const u16*>(p.a) + index.batch * p.a_batch_stride + m0 * p.a_m_stride;
   const u16* b = static_cast<const u16*>(p.b) + index.batch * p.b_batch_stride + n0 * p.b_n_stride;
-  TileLoader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS> load_a(
-      a, p.a_m_stride, p.a_k_stride, p.m - m0, Config::BLOCK_K);
-  TileLoader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS> load_b(
-      b, p.b_n_stride, p.b_k_stride, p.n - n0, Config::BLOCK_K);
+  TileLoader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS> load_a(a, p.a_m_stride,
+                                                                         p.a_k_stride, p.m - m0);
+  TileLoader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS> load_b(b, p.b_n_stride,
+                                                                         p.b_k_stride, p.n - n0);
   WarpTile<Config> tile;
   tile.clear();
   if constexpr (Config::FAMILY == 80)

@@ -4,23 +4,27 @@
 #pragma once
 
 #include "fastgemm/device/epilogue.cuh"
+#include "fastgemm/device/epilogue_sm90.cuh"
 #include "fastgemm/device/mainloop_sm90.cuh"
 #include "fastgemm/device/mma_sm80.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
+#include "fastgemm/device/ptx/dependent_launch.cuh"
 #include "fastgemm/device/raster.cuh"
 #include "fastgemm/device/ring_sm90.cuh"
 
 namespace fastgemm {
 
-// D leaves through a panel of 16 x 32 for every consumer warp, beside the ring, which the producer
-// is filling for the next tile meanwhile.
+// D leaves through panels of every consumer warp beside the ring, which the producer is filling for
+// the next tile meanwhile.
 using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
-constexpr int STAGING_BYTES =
-    Config::STAGED_STORES ? RingSm90<Config>::CONSUMERS * 4 * PanelSm90::BYTES : 0;
-
+constexpr int WARP_STAGING_BYTES = Config::TMA_STORES      ? STORE_PANELS * StorePanel::BYTES
+                                   : Config::STAGED_STORES ? PanelSm90::BYTES
+                                                           : 0;
+template <class Config>
+constexpr int STAGING_BYTES = RingSm90<Config>::CONSUMERS * 4 * WARP_STAGING_BYTES<Config>;
 template <class Config>
 constexpr int SHARED_BYTES =
     RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
@@ -42,7 +46,7 @@ FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body)
 
 template <class Config>
 FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_map,
-                                      const TensorMap& b_map) {
+                                      const TensorMap& b_map, const TensorMap& d_map) {
   using Ring = RingSm90<Config>;
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const u32 base = ptx::cvta_to_shared(shared_memory);
@@ -53,38 +57,57 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
   const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
   const int k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
 
-  if (thread == 0) ring.init_barriers();
+  if (thread == 0) {
+    ptx::prefetch_tensormap(a_map);
+    ptx::prefetch_tensormap(b_map);
+    if constexpr (Config::TMA_STORES) ptx::prefetch_tensormap(d_map);
+    ring.init_barriers();
+  }
   if constexpr (Ring::CLUSTER > 1)
     ptx::cluster_sync();
   else
     ptx::bar_sync();
+  // All of the above overlaps with the kernel before; from here on its results are read and
+  // overwritten.
+  if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_wait();
 
   RingPosition<Config::NUM_STAGES> at;
   if (warpgroup == Ring::CONSUMERS) {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 32>();
     if (thread == Ring::CONSUMERS * WARPGROUP_THREADS) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-        produce<Config>(ring, at, a_map, b_map, index,
-                        p.a_batch_stride ? static_cast<int>(index.batch) : 0,
-                        p.b_batch_stride ? static_cast<int>(index.batch) : 0, k_tiles, cta_rank);
+        const int batch = static_cast<int>(index.batch);
+        produce<Config>(ring, at, a_map, b_map, index, p.a_batch_stride ? batch : 0,
+                        p.b_batch_stride ? batch : 0, k_tiles, cta_rank);
       });
+      // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
+      if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_launch_dependents();
     }
     ptx::bar_warp_sync();
   } else {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
+    const int warp = thread / WARP_THREADS;
+    const int first_row = warpgroup * Config::WARP_M;
+    const int warp_row = first_row + warp % 4 * 16;
+    const u32 panels = staging + warp * WARP_STAGING_BYTES<Config>;
     WarpgroupTile<Config> tile;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-      const int first_row = warpgroup * Config::WARP_M;
       consume<Config>(ring, at, tile, first_row, k_tiles);
-      const OutputTile<Config> out(p, index);
-      const int warp = thread / WARP_THREADS;
-      const int warp_row = first_row + warp % 4 * 16;
-      if constexpr (Config::STAGED_STORES)
-        epilogue_staged<PanelSm90, M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0,
-                                                          staging + warp * PanelSm90::BYTES);
-      else
-        epilogue_direct<M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0);
+      if constexpr (Config::TMA_STORES) {
+        epilogue_tma<typename Config::Output, 64>(
+            tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + warp_row,
+            index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha);
+      } else {
+        const OutputTile<Config> out(p, index);
+        if constexpr (Config::STAGED_STORES)
+          epilogue_staged<PanelSm90, M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0,
+                                                            panels);
+        else
+          epilogue_direct<M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0);
+      }
     });
+    // Shared memory must outlive the copy engine's reads of it.
+    if constexpr (Config::TMA_STORES) ptx::bulk_wait_group_read<0>();
   }
   // A CTA must not end while its neighbour still arrives at its barriers.
   if constexpr (Ring::CLUSTER > 1) ptx::cluster_sync();

@@ -50,12 +50,23 @@ FASTGEMM_DEVICE void copy_chunk_async(u32 shared, const u16* source, i64 col_str
   }
 }
 
+// All eight elements exist.
+template <int COPY_BYTES>
+FASTGEMM_DEVICE void copy_whole_chunk_async(u32 shared, const u16* source) {
+  constexpr int PIECE = COPY_BYTES / 2;
+#pragma unroll
+  for (int i = 0; i < CHUNK_ELEMENTS; i += PIECE)
+    ptx::cp_async<COPY_BYTES>(shared + 2 * i, source + i);
+}
+
 // One thread's share of an operand's k-tiles. A tile's chunks are dealt to the CTA's threads in
 // order, so that neighbouring threads read neighbouring chunks of a row.
 template <class Tile, int COPY_BYTES, int THREADS>
 class TileLoader {
   using Layout = typename Tile::Layout;
   static constexpr int TOTAL = Layout::ROWS * Layout::CHUNKS;
+  static constexpr int OUTER = Tile::MAJOR == Major::K ? Layout::ROWS : Layout::COLS;
+  static constexpr int DEPTH = Tile::MAJOR == Major::K ? Layout::COLS : Layout::ROWS;
   // With whole rows per round, a thread keeps its column and steps down by a constant number of
   // rows.
   static constexpr bool WHOLE_ROWS = THREADS % Layout::CHUNKS == 0;
@@ -65,22 +76,29 @@ class TileLoader {
 
   // `origin`: element (0, 0) of the CTA's first k-tile. `outer_left`: how many of the tile's rows
   // of A or columns of B exist. `depth`: of a k-tile.
-  FASTGEMM_DEVICE TileLoader(const u16* origin, i64 outer_stride, i64 k_stride, i64 outer_left,
-                             int depth)
+  FASTGEMM_DEVICE TileLoader(const u16* origin, i64 outer_stride, i64 k_stride, i64 outer_left)
       : row_stride_(Tile::MAJOR == Major::K ? outer_stride : k_stride),
         col_stride_(COPY_BYTES > 2            ? 1
                     : Tile::MAJOR == Major::K ? k_stride
                                               : outer_stride),
-        tile_stride_(depth * k_stride),
+        tile_stride_(DEPTH * k_stride),
         outer_left_(static_cast<int>(min_of<i64>(outer_left, 1 << 30))),
         source_(origin + row(0) * row_stride_ + col(0) * col_stride_) {}
 
   // Starts the copy of the current k-tile, of whose depth `k_left` exists, and moves on to the next
   // tile.
   FASTGEMM_DEVICE void fetch_async(u32 shared_tile, int k_left) {
-    // Single elements make long code: their loop stays a loop.
-    constexpr int UNROLL = COPY_BYTES == 2 ? 1 : CHUNKS;
-    for_each_source<UNROLL>(k_left, [&](int i, const u16* source, int valid) {
+    if constexpr (COPY_BYTES > 2) {
+      if (outer_left_ >= OUTER && k_left >= DEPTH) {  // the whole tile exists: almost always
+        for_each_source<CHUNKS>(k_left, [&](int i, const u16* source, int) {
+          copy_whole_chunk_async<COPY_BYTES>(shared_tile + offset(i), source);
+        });
+        source_ += tile_stride_;
+        return;
+      }
+    }
+    // Edges are rare and single elements long: this loop stays a loop.
+    for_each_source<1>(k_left, [&](int i, const u16* source, int valid) {
       copy_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, col_stride_, valid);
     });
     source_ += tile_stride_;

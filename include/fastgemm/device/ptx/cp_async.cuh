@@ -21,6 +21,20 @@ FASTGEMM_DEVICE void cp_async(u32 shared_address, const void* global, int valid_
                  : "memory");
 }
 
+// The same with all bytes valid: a third of the instructions, since the zero fill needs address
+// arithmetic.
+template <int BYTES>
+FASTGEMM_DEVICE void cp_async(u32 shared_address, const void* global) {
+  if constexpr (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address),
+                 "l"(global)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address), "l"(global),
+                 "n"(BYTES)
+                 : "memory");
+}
+
 // Closes this thread's current group of copies.
 FASTGEMM_DEVICE void cp_async_commit_group() {
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -26,13 +26,15 @@ FASTGEMM_DEVICE void mbarrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives at the barrier at the same place in the shared memory of CTA `rank` of the cluster.
+// Arrives at the barrier at the same place in the shared memory of CTA `rank` of the cluster. At
+// the default scope: what is ordered are this warp's finished reads, and the hardware would flush
+// all of memory for .release.cluster.
 FASTGEMM_DEVICE void mbarrier_arrive_cluster(u32 barrier, u32 rank) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}" ::"r"(barrier),
       "r"(rank)
       : "memory");
@@ -44,7 +46,7 @@ FASTGEMM_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
       "{\n"
       ".reg .pred done;\n"
       "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n"
       "}" ::"r"(barrier),
       "r"(parity)

@@ -1,0 +1,55 @@
+// Epilogue of family sm90 for a D that the TMA can write: stmatrix into shared memory, one box copy
+// a panel.
+#pragma once
+
+#include "fastgemm/device/mma_sm80.cuh"
+#include "fastgemm/device/ptx/barrier.cuh"
+#include "fastgemm/device/ptx/convert.cuh"
+#include "fastgemm/device/ptx/stmatrix.cuh"
+#include "fastgemm/device/ptx/thread.cuh"
+#include "fastgemm/device/ptx/tma.cuh"
+#include "fastgemm/device/swizzle.cuh"
+
+namespace fastgemm {
+
+// A warp's panel of D: 16 rows of 64 elements of 16 bits, swizzled as the TMA reads it. Two of
+// them, so that one is filled while the copy engine reads the other; the last copies drain under
+// the next tile's main loop.
+using StorePanel = SharedLayout<16, 64, true>;
+constexpr int STORE_PANELS = 2;
+
+// Writes alpha * accumulators for the rows from `row` and the columns from `col` of the D that
+// `map` describes. What lies outside of D the copy engine leaves out. `buffer`: this warp's panels.
+template <class Element, int ROW_STEP, int TILES_M, int TILES_N>
+FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[TILES_M][TILES_N][8],
+                                  const TensorMap& map, u32 buffer, int row, int col, int batch,
+                                  float alpha) {
+  const int lane = ptx::thread_index() % WARP_THREADS;
+  int panel = 0;
+#pragma unroll
+  for (int i = 0; i < TILES_M; ++i)
+#pragma unroll
+    for (int j = 0; j < TILES_N; j += 4) {  // 4 mma tiles of 16 columns fill a panel
+      const u32 shared = buffer + panel * StorePanel::BYTES;
+      ptx::bulk_wait_group_read<STORE_PANELS - 1>();  // lane 0 knows that this panel has been read,
+      ptx::bar_warp_sync();                           // and so do the others
+#pragma unroll
+      for (int tile = 0; tile < min_of(4, TILES_N - j); ++tile) {
+        const float (&sum)[8] = accumulator[i][j + tile];
+        u32 pairs[4];
+#pragma unroll
+        for (int p = 0; p < 4; ++p)
+          pairs[p] = ptx::from_float_x2(Element{}, alpha * sum[2 * p], alpha * sum[2 * p + 1]);
+        ptx::stmatrix_x4(shared + StorePanel::offset(lane % 16, 2 * tile + lane / 16), pairs);
+      }
+      ptx::fence_proxy_async();
+      ptx::bar_warp_sync();
+      if (lane == 0) {
+        ptx::tma_store_3d(map, shared, col + j * 16, row + i * ROW_STEP, batch);
+        ptx::bulk_commit_group();
+      }
+      panel = (panel + 1) % STORE_PANELS;
+    }
+}
+
+}  // namespace fastgemm
