@@ -97,15 +97,16 @@ void check_start(const DriverApi& api, CUresult result, const char* call) {
 std::unique_ptr<const DriverApi> start_driver() {
   const DynamicLibrary library = open_library();
   auto api = std::make_unique<DriverApi>();
-#define FASTGEMM_FIND(name, symbol, parameters) require(library, #symbol, api->name);
-  FASTGEMM_DRIVER_ENTRIES(FASTGEMM_FIND)
-#undef FASTGEMM_FIND
+  require(library, "cuDriverGetVersion", api->driver_get_version);
   int version = 0;
   check_start(*api, api->driver_get_version(&version), "cuDriverGetVersion");
   if (version < oldest_driver_version)
     throw DeviceError("the CUDA driver is too old: it supports CUDA " + cuda_version_text(version) +
                       ", fastgemm needs " + cuda_version_text(oldest_driver_version) +
                       " or later. Update the driver.");
+#define FASTGEMM_FIND(name, symbol, parameters) require(library, #symbol, api->name);
+  FASTGEMM_DRIVER_ENTRIES(FASTGEMM_FIND)
+#undef FASTGEMM_FIND
   check_start(*api, api->init(0), "cuInit");
   int count = 0;
   check_start(*api, api->device_get_count(&count), "cuDeviceGetCount");

@@ -10,16 +10,17 @@
 namespace fastgemm::test {
 
 // The fake, built once; empty where there is no compiler for it.
-inline const std::string& fake_libcuda(const std::string& defines = {}) {
+inline const std::string& fake_libcuda(const std::string& options = {}) {
   static TempFolder folder;
   static std::map<std::string, std::string> built;
-  const auto [it, is_new] = built.try_emplace(defines);
+  const auto [it, is_new] = built.try_emplace(options);
   if (is_new) {
-    const std::string source =
-        (std::filesystem::path(__FILE__).parent_path() / "fake_libcuda.cpp").string();
+    const std::filesystem::path here = std::filesystem::path(__FILE__).parent_path();
     const std::string library = folder / ("libcuda" + std::to_string(built.size()) + ".so");
-    const std::string command = "c++ -std=c++17 -shared -fPIC -w -Wl,-soname,libcuda.so.1 " +
-                                defines + " -o '" + library + "' '" + source + "'";
+    std::string command = "c++ -std=c++17 -shared -fPIC -w -Wl,-soname,libcuda.so.1 " + options +
+                          " -I'" + (here / "../../src").string() + "' -o '" + library + "'";
+    for (const char* source : {"fake_libcuda.cpp", "fake_libcuda_rest.cpp"})
+      command += " '" + (here / source).string() + "'";
     if (std::system(command.c_str()) == 0) it->second = library;
   }
   return it->second;

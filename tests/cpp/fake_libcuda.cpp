@@ -93,13 +93,10 @@ EXPORT int cuFuncSetAttribute(void*, unsigned, int) { return 0; }
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, void*, int, std::size_t) {
   return *ctas = fake_occupancy, 0;
 }
-#ifndef WITHOUT_LAUNCH
-EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          unsigned, void*, void**, void**) {
+EXPORT int cuLaunchKernelEx(const void*, void*, void**, void**) {
   synchronized = false;
   return ++fake_launches, fake_launch;
 }
-#endif
 EXPORT int cuStreamCreate(void** s, unsigned) { return *s = &stream, ++fake_streams, 0; }
 EXPORT int cuStreamDestroy_v2(void*) { return --fake_streams, 0; }
 EXPORT int cuStreamSynchronize(void*) { return fake_synchronize; }

@@ -89,9 +89,9 @@ TEST_F(Driver, ThatIsTooOldIsNamedWithBothVersions) {
 }
 
 TEST_F(Driver, ThatLacksAnEntryIsTooOld) {
-  library_ = test::fake_libcuda("-DWITHOUT_LAUNCH");
+  library_ = test::fake_libcuda("-DcuStreamIsCapturing=renamed");
   with_fake([](const FakeDriver&) {
-    expect_parts(error_of([] { driver(); }), {"too old", "no cuLaunchKernel", "12.0"});
+    expect_parts(error_of([] { driver(); }), {"too old", "no cuStreamIsCapturing", "12.0"});
   });
 }
 
