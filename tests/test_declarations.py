@@ -60,7 +60,7 @@ def test_declarations_are_those_of_the_cuda_headers(major):
     [
         ("CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38", "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 39"),
         ("using CUdeviceptr = unsigned long long;", "using CUdeviceptr = unsigned long;"),
-        ("(CUfunction function, unsigned grid_x", "(CUmodule function, unsigned grid_x"),
+        ("(CUfunction function, CUfunction_attribute", "(CUmodule function, CUfunction_attribute"),
     ],
 )
 def test_the_check_notices_a_wrong_declaration(major, right, wrong, tmp_path):
