@@ -125,6 +125,10 @@ int KernelConfig::threads() const {
   return block_m / warp_m * (block_n / warp_n) * 32;
 }
 
+int store_panel_cols(const KernelConfig& c) {
+  return c.block_n % 64 == 0 ? 64 : c.block_n % 32 == 0 ? 32 : 16;
+}
+
 int shared_bytes(const KernelConfig& c) {
   // The epilogue's staging panels (device/epilogue.cuh): rows padded by 8, float32.
   const auto panel = [](int rows, int cols) { return rows * (cols + 8) * 4; };
@@ -132,7 +136,7 @@ int shared_bytes(const KernelConfig& c) {
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
     const int consumer_warps = c.block_m / c.warp_m * 4;
-    const int store_panels = 2 * 16 * 64 * 2;  // device/epilogue_sm90.cuh
+    const int store_panels = 2 * 16 * store_panel_cols(c) * 2;
     const int staging = c.tma_stores ? store_panels : c.staged_stores ? panel(16, 32) : 0;
     return ring + barriers + consumer_warps * staging;
   }

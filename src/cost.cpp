@@ -58,6 +58,9 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                                                  c.block_k * in_size
                                            : tile_bytes;
 
+  // A single warpgroup has nobody to multiply while it turns from one k-tile to the next.
+  const double alone = sm90 && c.block_m == c.warp_m && resident == 1 ? 1.12 : 1.0;
+
   Cost r;
   r.waves = tiles / (static_cast<double>(hw.sms) * resident);
   r.tensor_us = tiles_of_busiest_sm * k_tiles * tensor / cycles_per_us;
@@ -65,8 +68,8 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   r.copy_us = tiles_of_busiest_sm * k_tiles * copies / cycles_per_us;
   const double latency_us = rounds * k_tiles * latency / cycles_per_us;
 
-  // L2 feeds an SM about 64 bytes a cycle, all SMs together about half of that each.
-  r.l2_us = std::max(tiles * k_tiles * fetched_bytes / (hw.sms * 32.0),
+  // L2 feeds an SM up to 64 bytes a cycle, all SMs together about 50 each.
+  r.l2_us = std::max(tiles * k_tiles * fetched_bytes / (hw.sms * 50.0),
                      tiles_of_busiest_sm * k_tiles * fetched_bytes / 64.0) /
             cycles_per_us;
   const double unique =
@@ -74,16 +77,17 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
   r.dram_us = unique * static_cast<double>(p.batch) / (hw.dram_gbps * 1e3);
 
-  // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else the
-  // last.
-  const double epilogue = c.block_m * c.block_n * (8 + out_size) / 128 + 600;
-  r.overhead_us =
-      2.0 +
-      (1500 + epilogue * std::min(tiles_of_busiest_sm, static_cast<double>(resident))) /
-          cycles_per_us +
-      (rounds - 1) * ((sm90 ? 0 : 800) + epilogue) / cycles_per_us / (resident > 1 ? 2 : 1);
-  r.total_us = r.overhead_us +
-               std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us, r.l2_us, r.dram_us});
+  // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else
+  // half of them.
+  const double tile_out = c.block_m * c.block_n * out_size;
+  const double epilogue =
+      c.tma_stores ? 200 + tile_out / 128 : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
+  const double next_round =
+      epilogue + (sm90 ? 0 : 800);  // sm80 starts a new CTA and fills its ring anew
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (1500 + epilogue) / cycles_per_us +
+                  (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
+  r.total_us = r.overhead_us + std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us,
+                                         latency_us, r.l2_us, r.dram_us});
   return r;
 }
 

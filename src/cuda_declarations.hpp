@@ -104,6 +104,8 @@ enum CUtensorMapInterleave : unsigned {
 
 enum CUtensorMapSwizzle : unsigned {
   CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+  CU_TENSOR_MAP_SWIZZLE_32B = 1,
+  CU_TENSOR_MAP_SWIZZLE_64B = 2,
   CU_TENSOR_MAP_SWIZZLE_128B = 3,
 };
 

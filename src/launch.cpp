@@ -53,7 +53,7 @@ void launch(const Launchable& l, const GemmProblem& p, Stream stream) {
   if (l.config.family == Family::sm90) {
     maps[0] = tensor_map(tensor_box_a(p, l.config));
     maps[1] = tensor_map(tensor_box_b(p, l.config));
-    if (l.config.tma_stores) maps[2] = tensor_map(tensor_box_d(p));
+    if (l.config.tma_stores) maps[2] = tensor_map(tensor_box_d(p, l.config));
   }
   CUlaunchAttribute early_start{};
   early_start.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;

@@ -2,6 +2,7 @@
 #include "planner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "fastgemm/error.hpp"
@@ -103,12 +104,11 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   return stages;
 }
 
-// Rows of tiles to walk together: those that make the tiles of one wave a square of D.
+// Rows of (cluster) tiles to walk together: those that make the tiles of one wave a square of D.
 int choose_raster_group(const KernelConfig& k, const HardwareSpec& hw) {
-  const double wave = static_cast<double>(hw.sms) * std::max(1, ctas_per_sm(k, hw));
-  int group = 1;
-  while (group < 16 && group * group * 2.0 <= wave * k.block_n / k.block_m) group *= 2;
-  return group;
+  const double wave = static_cast<double>(hw.sms) * std::max(1, ctas_per_sm(k, hw)) / k.cluster();
+  const double rows = std::sqrt(wave * k.block_n * k.cluster_n / (k.block_m * k.cluster_m));
+  return rows < 3 ? 2 : rows < 6 ? 4 : rows < 12 ? 8 : 16;
 }
 
 KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, const HardwareSpec& hw,
@@ -153,7 +153,7 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
     for (const Strategy& s : strategy_list()) {
       if (wish.strategy && *wish.strategy != s.name) continue;
       known = true;
-      for (const Tiling& t : s.propose(p, family)) {
+      for (const Tiling& t : s.propose(p, hw, family)) {
         Candidate c;
         c.strategy = s.name;
         c.kernel = complete(t, family, p, hw, wish);

@@ -18,7 +18,7 @@ struct Tiling {
 
 struct Strategy {
   const char* name;
-  std::vector<Tiling> (*propose)(const GemmProblem&, Family);
+  std::vector<Tiling> (*propose)(const GemmProblem&, const HardwareSpec&, Family);
 };
 const std::vector<Strategy>& strategy_list();  // strategies.cpp
 
@@ -35,6 +35,9 @@ struct ProblemTraits {
   std::uint64_t code() const;  // all of it in one number
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
+
+// Columns of D that a warp stores with one TMA copy (device/epilogue_sm90.cuh).
+int store_panel_cols(const KernelConfig& kernel);
 
 // Dynamic shared memory of a CTA in bytes. Codegen asserts that the kernel template says the same.
 int shared_bytes(const KernelConfig& kernel);

@@ -17,7 +17,7 @@ int depth(const GemmProblem& p, Family family) {
 
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
 // operand halve what they fetch of it.
-Tilings large_tiles(const GemmProblem& p, Family family) {
+Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90)
     return {{128, 256, k, 2, 1}, {256, 128, k, 1, 2}, {128, 256, k}, {256, 128, k},
@@ -27,7 +27,7 @@ Tilings large_tiles(const GemmProblem& p, Family family) {
 }
 
 // The middle ground. On sm80: two CTAs an SM, one fetches while the other multiplies.
-Tilings square_tiles(const GemmProblem& p, Family family) {
+Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90)
     return {{128, 128, k, 2, 1}, {128, 128, k}, {128, 160, k}, {128, 208, k}, {128, 96, k}};
@@ -36,15 +36,35 @@ Tilings square_tiles(const GemmProblem& p, Family family) {
 }
 
 // For products with few tiles: smaller ones, so that every SM has work.
-Tilings small_tiles(const GemmProblem& p, Family family) {
+Tilings small_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90) return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}};
   return {{64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 32, k}, {32, 64, k}, {32, 32, k}};
 }
 
+// For products of a few waves of tiles (family sm90): the narrowest tile that still needs no more
+// waves, since an SM that is idle in the last wave costs as much as one that works.
+Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
+  Tilings t;
+  if (family != Family::sm90) return t;
+  const bool n_major = p.b.row_stride != 1;  // B contiguous along n comes in boxes of 64
+  const int step = n_major ? 64 : 16;
+  for (int block_m : {64, 128})
+    for (int waves = 1; waves <= 4; ++waves)
+      for (int block_n = step; block_n <= 256; block_n += step) {
+        const std::int64_t rows = (p.m + block_m - 1) / block_m,
+                           cols = (p.n + block_n - 1) / block_n;
+        if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
+        t.push_back({block_m, block_n, 64});
+        if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
+        break;
+      }
+  return t;
+}
+
 // For a few rows or columns (decode): no more of them than there are, and the other side long
 // enough to keep the memory busy.
-Tilings skinny_tiles(const GemmProblem& p, Family family) {
+Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   Tilings t;
   if (family == Family::sm90) {
     if (p.n <= 128) t.push_back({128, static_cast<int>((p.n + 15) / 16 * 16), 64});
@@ -64,9 +84,8 @@ Tilings skinny_tiles(const GemmProblem& p, Family family) {
 
 const std::vector<Strategy>& strategy_list() {
   static const std::vector<Strategy> list = {
-      {"large_tiles", large_tiles},
-      {"square_tiles", square_tiles},
-      {"small_tiles", small_tiles},
+      {"large_tiles", large_tiles},   {"square_tiles", square_tiles},
+      {"small_tiles", small_tiles},   {"wave_fitting_tiles", wave_fitting_tiles},
       {"skinny_tiles", skinny_tiles},
   };
   return list;

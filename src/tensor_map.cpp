@@ -39,7 +39,7 @@ const char* refuse_operand(const TensorBox& t) {
 
 std::size_t slot_of(const TensorBox& t, std::size_t slots) {
   std::uint64_t h = reinterpret_cast<std::uintptr_t>(t.data);
-  for (std::int64_t x : {t.extent[0], t.extent[1], t.stride_bytes[0], t.box[1]})
+  for (std::int64_t x : {t.extent[0], t.extent[1], t.stride_bytes[0], t.box[0], t.box[1]})
     h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
   return (h >> 32) % slots;
 }
@@ -53,14 +53,17 @@ TensorMap encode(const TensorBox& t) {
   const std::uint32_t box[3] = {static_cast<std::uint32_t>(t.box[0]),
                                 static_cast<std::uint32_t>(t.box[1]), 1};
   const std::uint32_t steps[3] = {1, 1, 1};
+  // The swizzle is as wide as the box.
+  const CUtensorMapSwizzle swizzle = t.box[0] == 64   ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : t.box[0] == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                      : CU_TENSOR_MAP_SWIZZLE_32B;
   TensorMap map;
-  check(driver().tensor_map_encode_tiled(reinterpret_cast<CUtensorMap*>(&map),
-                                         t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                                                : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-                                         3, t.data, extents, strides, box, steps,
-                                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+  check(driver().tensor_map_encode_tiled(
+            reinterpret_cast<CUtensorMap*>(&map),
+            t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                   : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            3, t.data, extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
         "cuTensorMapEncodeTiled");
   return map;
 }
@@ -84,9 +87,11 @@ TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
                 c.multicast ? c.cluster_m : 1);
 }
 
-TensorBox tensor_box_d(const GemmProblem& p) {
+TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
   constexpr int panel_rows = 16;  // of a warp, device/epilogue_sm90.cuh
-  return box_of(p.d, Major::k, p.batch, p.m, p.d.row_stride, p.n, 1, panel_rows, 1);
+  TensorBox t = box_of(p.d, Major::k, p.batch, p.m, p.d.row_stride, p.n, 1, panel_rows, 1);
+  t.box[0] = store_panel_cols(c);
+  return t;
 }
 
 const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
@@ -105,7 +110,7 @@ const char* refuse_tma_stores(const GemmProblem& p, const ProblemTraits& t) {
   if (p.d.dtype == DType::f32) return "TMA stores are written for a 16-bit D";
   if (t.d_vector == 1) return "the TMA needs 16-byte aligned addresses and strides in D";
   if (p.batch > 1 && p.d.batch_stride == 0) return "the batches of D lie in one place";
-  return refuse_operand(tensor_box_d(p));
+  return refuse_operand(tensor_box_d(p, KernelConfig{}));
 }
 
 const TensorMap& tensor_map(const TensorBox& box) {

@@ -27,7 +27,7 @@ struct TensorBox {
 
 TensorBox tensor_box_a(const GemmProblem& problem, const KernelConfig& kernel);
 TensorBox tensor_box_b(const GemmProblem& problem, const KernelConfig& kernel);
-TensorBox tensor_box_d(const GemmProblem& problem);
+TensorBox tensor_box_d(const GemmProblem& problem, const KernelConfig& kernel);
 
 // Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can.
 const char* refuse_tma(const GemmProblem& problem, const ProblemTraits& traits);

@@ -12,10 +12,16 @@
 
 namespace fastgemm {
 
-// A warp's panel of D: 16 rows of 64 elements of 16 bits, swizzled as the TMA reads it. Two of
-// them, so that one is filled while the copy engine reads the other; the last copies drain under
+// A warp's panel of D: 16 rows of 64 elements of 16 bits, swizzled as the TMA reads it. Tiles that
+// are not whole panels wide have narrower ones: a box must not reach into the neighbour's tile. Two
+// panels, so that one is filled while the copy engine reads the other; the last copies drain under
 // the next tile's main loop.
-using StorePanel = SharedLayout<16, 64, true>;
+template <int BLOCK_N>
+using StorePanel = SharedLayout<16,
+                                BLOCK_N % 64 == 0   ? 64
+                                : BLOCK_N % 32 == 0 ? 32
+                                                    : 16,
+                                true>;
 constexpr int STORE_PANELS = 2;
 
 // Writes alpha * accumulators for the rows from `row` and the columns from `col` of the D that
@@ -24,23 +30,25 @@ template <class Element, int ROW_STEP, int TILES_M, int TILES_N>
 FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[TILES_M][TILES_N][8],
                                   const TensorMap& map, u32 buffer, int row, int col, int batch,
                                   float alpha) {
+  using Panel = StorePanel<TILES_N * 16>;
+  constexpr int PANEL_TILES = Panel::COLS / 16;
   const int lane = ptx::thread_index() % WARP_THREADS;
   int panel = 0;
 #pragma unroll
   for (int i = 0; i < TILES_M; ++i)
 #pragma unroll
-    for (int j = 0; j < TILES_N; j += 4) {  // 4 mma tiles of 16 columns fill a panel
-      const u32 shared = buffer + panel * StorePanel::BYTES;
+    for (int j = 0; j < TILES_N; j += PANEL_TILES) {
+      const u32 shared = buffer + panel * Panel::BYTES;
       ptx::bulk_wait_group_read<STORE_PANELS - 1>();  // lane 0 knows that this panel has been read,
       ptx::bar_warp_sync();                           // and so do the others
 #pragma unroll
-      for (int tile = 0; tile < min_of(4, TILES_N - j); ++tile) {
+      for (int tile = 0; tile < PANEL_TILES; ++tile) {
         const float (&sum)[8] = accumulator[i][j + tile];
         u32 pairs[4];
 #pragma unroll
         for (int p = 0; p < 4; ++p)
           pairs[p] = ptx::from_float_x2(Element{}, alpha * sum[2 * p], alpha * sum[2 * p + 1]);
-        ptx::stmatrix_x4(shared + StorePanel::offset(lane % 16, 2 * tile + lane / 16), pairs);
+        ptx::stmatrix_x4(shared + Panel::offset(lane % 16, 2 * tile + lane / 16), pairs);
       }
       ptx::fence_proxy_async();
       ptx::bar_warp_sync();

@@ -20,9 +20,10 @@ namespace fastgemm {
 using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
-constexpr int WARP_STAGING_BYTES = Config::TMA_STORES      ? STORE_PANELS * StorePanel::BYTES
-                                   : Config::STAGED_STORES ? PanelSm90::BYTES
-                                                           : 0;
+constexpr int WARP_STAGING_BYTES =
+    Config::TMA_STORES      ? STORE_PANELS * StorePanel<Config::BLOCK_N>::BYTES
+    : Config::STAGED_STORES ? PanelSm90::BYTES
+                            : 0;
 template <class Config>
 constexpr int STAGING_BYTES = RingSm90<Config>::CONSUMERS * 4 * WARP_STAGING_BYTES<Config>;
 template <class Config>

@@ -27,6 +27,7 @@ namespace fastgemm {
 template <class Tile>
 FASTGEMM_DEVICE void fetch_slice(const TensorMap& map, u32 tile, u32 barrier, int outer, int k,
                                  int batch, int slice, u16 ctas) {
+  if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
   const u32 first = tile + slice * Tile::BOX_ROWS * Tile::ROW_BYTES;
   for (int box = 0; box < Tile::BOXES; ++box) {
     const int x = Tile::MAJOR == Major::K ? k : outer + box * 64;
