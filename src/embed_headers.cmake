@@ -1,6 +1,7 @@
 # Turns the device headers into a C++ source, so that the library carries them. Usage:
 #   cmake -DINPUT_DIR=.../include -DOUTPUT=.../device_headers.cpp -P embed_headers.cmake
-# INPUT_DIR is the folder that contains fastgemm/device/**/*.cuh; OUTPUT defines what src/device_headers.hpp declares.
+# INPUT_DIR is the folder that contains fastgemm/device/**/*.cuh; OUTPUT defines what
+# src/device_headers.hpp declares.
 foreach(variable INPUT_DIR OUTPUT)
   if(NOT ${variable})
     message(FATAL_ERROR "embed_headers.cmake: -D${variable}=... is missing")

@@ -28,12 +28,13 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// Others can create names among the temporary files: what stands there must be ours alone.
+// Others can create names among the temporary files: what stands there must be ours alone. A
+// link counts as open to all: its own mode is 0777.
 bool is_foreign_temp(const std::string& folder) {
   if (folder != private_temp_folder_name()) return false;
   struct stat status;
   if (::lstat(folder.c_str(), &status) != 0) return false;
-  return !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0;
+  return status.st_uid != ::geteuid() || (status.st_mode & 077) != 0;
 }
 
 std::string make_folders(const std::string& folder) {

@@ -315,11 +315,13 @@ TEST(DiskCacheFolders, AnUnwritableHomeFallsBackToThePrivateTemporaryFolder) {
            });
 }
 
-TEST(DiskCacheFolders, ATemporaryFolderThatOthersCanWriteIsNotTrusted) {
+// `spoil` makes the private temporary folder one that is not ours alone.
+template <typename Spoil>
+void expect_distrust(Spoil spoil) {
   TempFolder temp;
-  const std::string planted = temp / ("fastgemm-" + std::to_string(::geteuid()));
+  const fs::path planted = temp / ("fastgemm-" + std::to_string(::geteuid()));
   DiskCache({planted}, plenty).store("key", "planted code");
-  fs::permissions(planted, fs::perms(0777));
+  spoil(planted);
   in_child({{"FASTGEMM_CACHE_DIR", "-"},
             {"XDG_CACHE_HOME", "-"},
             {"HOME", "-"},
@@ -331,6 +333,24 @@ TEST(DiskCacheFolders, ATemporaryFolderThatOthersCanWriteIsNotTrusted) {
              EXPECT_EQ(disk_cache().info().path, "");
              EXPECT_EQ(warnings.messages.size(), 1u);
            });
+}
+
+TEST(DiskCacheFolders, ATemporaryFolderThatOthersCanWriteIsNotTrusted) {
+  expect_distrust([](const fs::path& planted) { fs::permissions(planted, fs::perms(0777)); });
+}
+
+TEST(DiskCacheFolders, ATemporaryFolderThatIsALinkIsNotTrusted) {
+  expect_distrust([](const fs::path& planted) {
+    const fs::path target = planted.string() + "-target";
+    fs::rename(planted, target);
+    fs::create_directory_symlink(target, planted);
+  });
+}
+
+TEST(DiskCacheFolders, ATemporaryFolderOfAnotherUserIsNotTrusted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a folder of another user";
+  expect_distrust(
+      [](const fs::path& planted) { ASSERT_EQ(::chown(planted.c_str(), 12345, 12345), 0); });
 }
 
 TEST(DiskCacheFolders, ASizeOfZeroSwitchesItOffAndNonsenseIsReported) {
