@@ -38,9 +38,7 @@ bool is_embedded(int cc) {
 }
 
 // The families that use instructions of one chip only need its own target: sm_90a.
-std::string target_suffix(Family family) {
-  return family == Family::sm90 ? "a" : "";
-}
+std::string target_suffix(Family family) { return family == Family::sm90 ? "a" : ""; }
 
 std::vector<std::string> common_options() { return {"-std=c++17"}; }
 
