@@ -39,9 +39,9 @@ void add_repr(nb::class_<T>& type, Names names) {
   type.def("__repr__", [names](nb::handle self) { return repr_of(self, names); });
 }
 
-const Names config_fields = {"family",        "strategy",  "block_m",    "block_n",  "block_k",
-                             "warp_m",        "warp_n",    "num_stages", "swizzle",  "raster_group",
-                             "staged_stores", "cluster_m", "cluster_n",  "multicast"};
+const Names config_fields = {"family",  "strategy",      "block_m",    "block_n",   "block_k",
+                             "warp_m",  "warp_n",        "num_stages", "swizzle",   "raster_group",
+                             "swap_ab", "staged_stores", "cluster_m",  "cluster_n", "multicast"};
 
 nb::dict fields_of(nb::handle config) {
   nb::dict fields;
@@ -55,8 +55,8 @@ using Text = std::optional<std::string>;
 
 GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block_n, Int block_k,
                        Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-                       Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast,
-                       Bool tma_stores, Bool dependent_launch) {
+                       Bool swap_ab, Bool staged_stores, Int cluster_m, Int cluster_n,
+                       Bool multicast, Bool tma_stores, Bool dependent_launch) {
   GemmConfig config;
   if (family) config.family = family_from_name(*family);
   config.strategy = std::move(strategy);
@@ -68,6 +68,7 @@ GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block
   config.num_stages = num_stages;
   config.swizzle = swizzle;
   config.raster_group = raster_group;
+  config.swap_ab = swap_ab;
   config.staged_stores = staged_stores;
   config.cluster_m = cluster_m;
   config.cluster_n = cluster_n;
@@ -81,8 +82,9 @@ GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block
 GemmConfig resolved(const KernelConfig& kernel, const std::string& strategy) {
   return make_config(name(kernel.family), strategy, kernel.block_m, kernel.block_n, kernel.block_k,
                      kernel.warp_m, kernel.warp_n, kernel.num_stages, kernel.swizzle,
-                     kernel.raster_group, kernel.staged_stores, kernel.cluster_m, kernel.cluster_n,
-                     kernel.multicast, kernel.tma_stores, kernel.dependent_launch);
+                     kernel.raster_group, kernel.swap_ab, kernel.staged_stores, kernel.cluster_m,
+                     kernel.cluster_n, kernel.multicast, kernel.tma_stores,
+                     kernel.dependent_launch);
 }
 
 void bind_config(nb::module_& m) {
@@ -91,19 +93,20 @@ void bind_config(nb::module_& m) {
           "__init__",
           [](GemmConfig* self, const Text& family, Text strategy, Int block_m, Int block_n,
              Int block_k, Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-             Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast, Bool tma_stores,
-             Bool dependent_launch) {
+             Bool swap_ab, Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast,
+             Bool tma_stores, Bool dependent_launch) {
             new (self) GemmConfig(make_config(family, std::move(strategy), block_m, block_n,
                                               block_k, warp_m, warp_n, num_stages, swizzle,
-                                              raster_group, staged_stores, cluster_m, cluster_n,
-                                              multicast, tma_stores, dependent_launch));
+                                              raster_group, swap_ab, staged_stores, cluster_m,
+                                              cluster_n, multicast, tma_stores, dependent_launch));
           },
           nb::kw_only(), "family"_a = nb::none(), "strategy"_a = nb::none(),
           "block_m"_a = nb::none(), "block_n"_a = nb::none(), "block_k"_a = nb::none(),
           "warp_m"_a = nb::none(), "warp_n"_a = nb::none(), "num_stages"_a = nb::none(),
-          "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "staged_stores"_a = nb::none(),
-          "cluster_m"_a = nb::none(), "cluster_n"_a = nb::none(), "multicast"_a = nb::none(),
-          "tma_stores"_a = nb::none(), "dependent_launch"_a = nb::none())
+          "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "swap_ab"_a = nb::none(),
+          "staged_stores"_a = nb::none(), "cluster_m"_a = nb::none(), "cluster_n"_a = nb::none(),
+          "multicast"_a = nb::none(), "tma_stores"_a = nb::none(),
+          "dependent_launch"_a = nb::none())
       .def_prop_ro("family",
                    [](const GemmConfig& c) { return c.family ? Text(name(*c.family)) : Text(); })
       .def_ro("strategy", &GemmConfig::strategy)
@@ -115,6 +118,7 @@ void bind_config(nb::module_& m) {
       .def_ro("num_stages", &GemmConfig::num_stages)
       .def_ro("swizzle", &GemmConfig::swizzle)
       .def_ro("raster_group", &GemmConfig::raster_group)
+      .def_ro("swap_ab", &GemmConfig::swap_ab)
       .def_ro("staged_stores", &GemmConfig::staged_stores)
       .def_ro("cluster_m", &GemmConfig::cluster_m)
       .def_ro("cluster_n", &GemmConfig::cluster_n)

@@ -57,6 +57,7 @@ warp_m, warp_n: warp tile, in elements: the part of block_m x block_n that one w
 num_stages: depth of the shared-memory ring along K; 1 is off.
 swizzle: permute 16-byte chunks of shared memory against bank conflicts.
 raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
+swap_ab: compute the transposed product, so that rows and columns change sides (family sm90).
 staged_stores: the result goes through shared memory; False writes it straight from registers.
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
 multicast: a cluster fetches the operands that its CTAs share once (family sm90).

@@ -43,7 +43,7 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
-  if (k.tma_stores && (k.has_c || k.out == DType::f32 || k.d_vector != 8 || !k.staged_stores))
+  if (k.tma_stores && (k.has_c || k.out == DType::f32 || !k.staged_stores))
     return "tma_stores needs staged_stores, a 16-bit D with 16-byte aligned rows, and beta 0";
   if (k.num_stages < 1 || k.num_stages > 32) return "num_stages has to be 1..32";
   return {};
@@ -51,9 +51,10 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
 
 std::string refuse_shape(const KernelConfig& k) {
   if (k.family != Family::sm90 &&
-      (k.cluster() != 1 || k.multicast || k.tma_stores || k.dependent_launch))
+      (k.cluster() != 1 || k.multicast || k.swap_ab || k.tma_stores || k.dependent_launch))
     return std::string("family ") + name(k.family) +
-           " has no clusters, multicast, TMA stores or dependent launch: they need family sm90";
+           " has no clusters, multicast, swapped operands, TMA stores or dependent launch: they "
+           "need family sm90";
   const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
   if (!multiple(k.block_m, 16) || !multiple(k.block_n, 16) || k.block_m > 512 || k.block_n > 512)
     return "block_m and block_n have to be multiples of 16 up to 512";

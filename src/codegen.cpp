@@ -48,6 +48,7 @@ std::string kernel_name(const KernelConfig& k) {
   s += "_stages" + n(k.num_stages) + "_raster" + n(k.raster_group);
   if (k.cluster() > 1)
     s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
+  if (k.swap_ab) s += "_swapped";
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += "_pdl";
   if (!k.swizzle) s += "_plain";
@@ -81,6 +82,7 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("CLUSTER_M", k.cluster_m);
     s.constant("CLUSTER_N", k.cluster_n);
     s.constant("MULTICAST", k.multicast);
+    s.constant("SWAP_AB", k.swap_ab);
     s.constant("TMA_STORES", k.tma_stores);
     s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   }

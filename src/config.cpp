@@ -26,6 +26,7 @@ void for_each_field(Config& c, Visit visit) {
   visit("num_stages", c.num_stages);
   visit("swizzle", c.swizzle);
   visit("raster_group", c.raster_group);
+  visit("swap_ab", c.swap_ab);
   visit("staged_stores", c.staged_stores);
   visit("cluster_m", c.cluster_m);
   visit("cluster_n", c.cluster_n);
@@ -42,8 +43,9 @@ std::string text(int i) { return std::to_string(i); }
 auto fields(const KernelConfig& c) {
   return std::make_tuple(c.family, c.in, c.out, c.a_major, c.b_major, c.block_m, c.block_n,
                          c.block_k, c.warp_m, c.warp_n, c.num_stages, c.swizzle, c.raster_group,
-                         c.staged_stores, c.cluster_m, c.cluster_n, c.multicast, c.tma_stores,
-                         c.dependent_launch, c.a_copy_bytes, c.b_copy_bytes, c.d_vector, c.has_c);
+                         c.swap_ab, c.staged_stores, c.cluster_m, c.cluster_n, c.multicast,
+                         c.tma_stores, c.dependent_launch, c.a_copy_bytes, c.b_copy_bytes,
+                         c.d_vector, c.has_c);
 }
 
 }  // namespace
@@ -74,8 +76,8 @@ Family family_from_name(std::string_view wanted) {
 bool GemmConfig::operator==(const GemmConfig& o) const {
   const auto fields = [](const GemmConfig& c) {
     return std::tie(c.family, c.strategy, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n,
-                    c.num_stages, c.swizzle, c.raster_group, c.staged_stores, c.cluster_m,
-                    c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
+                    c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores,
+                    c.cluster_m, c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
   };
   return fields(*this) == fields(o);
 }
@@ -113,6 +115,7 @@ std::string KernelConfig::str() const {
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) +
          (multicast ? "" : " without multicast");
+  if (swap_ab) s += ", operands swapped";
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += ", dependent launch";
   if (!swizzle) s += ", no swizzle";
@@ -126,6 +129,7 @@ int KernelConfig::threads() const {
 }
 
 int store_panel_cols(const KernelConfig& c) {
+  if (c.swap_ab) return 16;
   return c.block_n % 64 == 0 ? 64 : c.block_n % 32 == 0 ? 32 : 16;
 }
 

@@ -48,11 +48,12 @@ Launchables& launchables() {
 std::shared_ptr<Launchable> make_launchable(const GemmProblem& problem, const DeviceContext& device,
                                             const GemmConfig& config, Stream stream) {
   const Plan p = plan(problem, device.hardware, config);
+  const GemmProblem as_computed = oriented(p.kernel, p.problem);
   auto launchable = std::make_shared<Launchable>();
   launchable->kernel = load_kernel(p, device, is_capturing(stream));
   launchable->config = p.kernel;
-  launchable->tiles_m = static_cast<std::uint32_t>(tiles_m(p.kernel, p.problem));
-  launchable->tiles_n = static_cast<std::uint32_t>(tiles_n(p.kernel, p.problem));
+  launchable->tiles_m = static_cast<std::uint32_t>(tiles_m(p.kernel, as_computed));
+  launchable->tiles_n = static_cast<std::uint32_t>(tiles_n(p.kernel, as_computed));
   launchable->ctas = static_cast<std::uint32_t>(p.ctas);
   return launchable;
 }
@@ -73,7 +74,7 @@ void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int
 
   LoadedKernel& kernel = *launchable->kernel;
   if (!kernel.captured && is_capturing(stream)) kernel.captured = true;
-  launch(*launchable, problem, stream);
+  launch(*launchable, oriented(launchable->config, problem), stream);
 }
 
 }  // namespace fastgemm

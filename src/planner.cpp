@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "canonical.hpp"
 #include "fastgemm/error.hpp"
 #include "tensor_map.hpp"
 
@@ -94,9 +95,9 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
       static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, std::max(1, 8 / warps)));
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
-  // Two, four or as many as fit (8 at most): a kernel for every K would be many kernels.
+  // Two, four or as many as fit: a kernel for every K would be many kernels.
   const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
-  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : k.family == Family::sm90 ? 8 : 6;
+  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : k.family == Family::sm90 ? 16 : 6;
   for (; stages > 2; --stages) {
     k.num_stages = stages;
     if (shared_bytes(k) <= room) break;
@@ -145,26 +146,45 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, cons
   return k;
 }
 
+// All kernels that the strategies propose for one orientation of the problem, with reasons for
+// those that cannot run.
+void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, bool swap_ab, Family family,
+                    const HardwareSpec& hw, const GemmConfig& wish) {
+  const char* no_tma = refuse_tma(p, traits_of(p));
+  const char* no_tma_stores = refuse_tma_stores(p);
+  for (const Strategy& s : strategy_list()) {
+    if (wish.strategy && *wish.strategy != s.name) continue;
+    for (const Tiling& t : s.propose(p, hw, family)) {
+      Candidate c;
+      c.strategy = s.name;
+      c.kernel = complete(t, family, p, hw, wish);
+      c.kernel.swap_ab = swap_ab;
+      const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
+      if (std::any_of(all.begin(), all.end(), same)) continue;
+      c.refused = check(c.kernel, hw);
+      if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
+      if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
+      if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
+      all.push_back(std::move(c));
+    }
+  }
+}
+
 std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
                                   const GemmConfig& wish) {
+  const std::vector<std::string> names = strategies();
+  if (wish.strategy && std::find(names.begin(), names.end(), *wish.strategy) == names.end()) {
+    std::string known;
+    for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+    throw InvalidValue("unknown tiling strategy '" + *wish.strategy + "'; there are " + known);
+  }
   std::vector<Candidate> all;
-  bool known = !wish.strategy;
-  for (Family family : families_for(traits_of(p), hw.arch, wish))
-    for (const Strategy& s : strategy_list()) {
-      if (wish.strategy && *wish.strategy != s.name) continue;
-      known = true;
-      for (const Tiling& t : s.propose(p, hw, family)) {
-        Candidate c;
-        c.strategy = s.name;
-        c.kernel = complete(t, family, p, hw, wish);
-        const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
-        if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(c));
-      }
-    }
-  if (known) return all;
-  std::string names;
-  for (const std::string& n : strategies()) names += (names.empty() ? "" : ", ") + n;
-  throw InvalidValue("unknown tiling strategy '" + *wish.strategy + "'; there are " + names);
+  for (Family family : families_for(traits_of(p), hw.arch, wish)) {
+    if (!wish.swap_ab.value_or(false)) add_candidates(all, p, false, family, hw, wish);
+    if (wish.swap_ab.value_or(family == Family::sm90))
+      add_candidates(all, transposed(p), true, family, hw, wish);
+  }
+  return all;
 }
 
 [[noreturn]] void refuse(const std::vector<Candidate>& all, const GemmProblem& p,
@@ -201,8 +221,12 @@ ProblemTraits traits_of(const GemmProblem& p) {
   t.d_vector = output_vector(p.d);
   if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
   t.tma = refuse_tma(p, t) == nullptr;
-  t.tma_stores = refuse_tma_stores(p, t) == nullptr;
+  t.tma_stores = refuse_tma_stores(p) == nullptr;
   return t;
+}
+
+GemmProblem oriented(const KernelConfig& k, const GemmProblem& p) {
+  return k.swap_ab ? transposed(p) : p;
 }
 
 std::uint64_t ProblemTraits::code() const {
@@ -229,15 +253,6 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
   const GemmProblem& p = result.problem;
 
   std::vector<Candidate> all = candidates(p, hardware, config);
-  const char* no_tma = refuse_tma(p, traits_of(p));
-  const char* no_tma_stores = refuse_tma_stores(p, traits_of(p));
-  for (Candidate& c : all) {
-    c.refused = check(c.kernel, hardware);
-    if (c.refused.empty() && no_tma && c.kernel.family == Family::sm90) c.refused = no_tma;
-    if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
-  }
-  for (Candidate& c : all)
-    if (c.refused.empty()) c.cost = cost(c.kernel, p, hardware);
   std::stable_sort(all.begin(), all.end(), [](const Candidate& x, const Candidate& y) {
     if (x.refused.empty() != y.refused.empty()) return x.refused.empty();
     return x.cost.total_us < y.cost.total_us;
@@ -251,7 +266,7 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
   result.threads = pick.kernel.threads();
   result.shared_bytes = shared_bytes(pick.kernel);
   result.ctas_per_sm = ctas_per_sm(pick.kernel, hardware);
-  result.ctas = grid_size(pick.kernel, p, hardware);
+  result.ctas = grid_size(pick.kernel, oriented(pick.kernel, p), hardware);
   if (result.ctas > INT32_MAX)
     throw InvalidValue(describe(p) + " needs " + std::to_string(result.ctas) + " CTAs of [" +
                        pick.kernel.str() + "], the limit of a grid is 2147483647: split the batch");

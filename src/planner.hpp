@@ -36,6 +36,9 @@ struct ProblemTraits {
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 
+// A canonical problem as the kernel computes it: transposed where its operands are swapped.
+GemmProblem oriented(const KernelConfig& kernel, const GemmProblem& problem);
+
 // Columns of D that a warp stores with one TMA copy (device/epilogue_sm90.cuh).
 int store_panel_cols(const KernelConfig& kernel);
 

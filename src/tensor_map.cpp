@@ -89,8 +89,12 @@ TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
 
 TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
   constexpr int panel_rows = 16;  // of a warp, device/epilogue_sm90.cuh
-  TensorBox t = box_of(p.d, Major::k, p.batch, p.m, p.d.row_stride, p.n, 1, panel_rows, 1);
+  // With the operands swapped the problem is transposed, and D's columns are the contiguous ones.
+  const Major contiguous = c.swap_ab ? Major::mn : Major::k;
+  TensorBox t =
+      box_of(p.d, contiguous, p.batch, p.m, p.d.row_stride, p.n, p.d.col_stride, panel_rows, 1);
   t.box[0] = store_panel_cols(c);
+  t.box[1] = panel_rows;
   return t;
 }
 
@@ -105,12 +109,18 @@ const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
   return why ? why : refuse_operand(tensor_box_b(p, c));
 }
 
-const char* refuse_tma_stores(const GemmProblem& p, const ProblemTraits& t) {
+const char* refuse_tma_stores(const GemmProblem& p) {
   if (p.has_c()) return "C is added in registers: the TMA only stores";
   if (p.d.dtype == DType::f32) return "TMA stores are written for a 16-bit D";
-  if (t.d_vector == 1) return "the TMA needs 16-byte aligned addresses and strides in D";
   if (p.batch > 1 && p.d.batch_stride == 0) return "the batches of D lie in one place";
-  return refuse_operand(tensor_box_d(p, KernelConfig{}));
+  KernelConfig c;
+  c.swap_ab = p.d.col_stride != 1;
+  const MatrixView& d = p.d;
+  const std::int64_t strides = (c.swap_ab ? d.col_stride : d.row_stride) | d.batch_stride;
+  if ((c.swap_ab && d.row_stride != 1) || strides % 8 != 0 ||
+      reinterpret_cast<std::uintptr_t>(d.data) % 16 != 0)
+    return "the TMA needs 16-byte aligned addresses and strides in D";
+  return refuse_operand(tensor_box_d(p, c));
 }
 
 const TensorMap& tensor_map(const TensorBox& box) {

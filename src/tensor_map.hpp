@@ -32,7 +32,7 @@ TensorBox tensor_box_d(const GemmProblem& problem, const KernelConfig& kernel);
 // Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can.
 const char* refuse_tma(const GemmProblem& problem, const ProblemTraits& traits);
 // The same for writing D.
-const char* refuse_tma_stores(const GemmProblem& problem, const ProblemTraits& traits);
+const char* refuse_tma_stores(const GemmProblem& problem);
 
 // The encoded map. Each thread keeps those it used last, so that a repeated call does not encode
 // again.

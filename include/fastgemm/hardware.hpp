@@ -25,7 +25,8 @@ struct ArchSpec {
   int mma_flops_per_clock;   // dense fp16/bf16 with fp32 accumulators, per SM; a multiply-add is 2
   double clock_ghz;          // boost clock of the architecture's typical card
   bool bf16, ldmatrix, cp_async, mma_m16n8k16, tma_wgmma;
-  double mma_sync_share;  // of mma_flops_per_clock, what mma.sync reaches (newer units need wgmma, tcgen05)
+  double mma_sync_share;  // of mma_flops_per_clock, what mma.sync reaches (newer units need wgmma,
+                          // tcgen05)
 };
 
 // One GPU: its architecture's row and what differs from card to card. A live device fills these

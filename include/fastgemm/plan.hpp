@@ -26,12 +26,13 @@ struct FASTGEMM_API GemmConfig {
   std::optional<int> block_m, block_n, block_k;
   // Warp tile: the part of the block tile of one warp (family sm90: of one warpgroup).
   std::optional<int> warp_m, warp_n;
-  std::optional<int> num_stages;    // depth of the shared-memory ring; 1 is off
-  std::optional<bool> swizzle;      // permute 16-byte chunks against bank conflicts
-  std::optional<int> raster_group;  // rows of tiles walked together for L2; 0 is off
-  std::optional<bool>
-      staged_stores;  // D goes through shared memory; false: straight from registers
-  // Family sm90: CTAs of a cluster, above and beside each other; 1 is off.
+  std::optional<int> num_stages;      // depth of the shared-memory ring; 1 is off
+  std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
+  std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
+  std::optional<bool> staged_stores;  // D goes through shared memory, not straight from registers
+  // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
+  std::optional<bool> swap_ab;
+  // CTAs of a cluster, above and beside each other; 1 is off.
   std::optional<int> cluster_m, cluster_n;
   std::optional<bool> multicast;         // a cluster's CTAs fetch shared operands once
   std::optional<bool> tma_stores;        // D leaves by the TMA; false: by ordinary stores
@@ -53,6 +54,7 @@ struct FASTGEMM_API KernelConfig {
   int block_m = 0, block_n = 0, block_k = 0, warp_m = 0, warp_n = 0, num_stages = 0;
   bool swizzle = true;
   int raster_group = 0;
+  bool swap_ab = false;
   bool staged_stores = true;
   int cluster_m = 1, cluster_n = 1;
   bool multicast = false, tma_stores = false, dependent_launch = false;

@@ -107,6 +107,10 @@ KNOBS_SM90 = {
     "208": dict(block_n=208),
     "160 1x2": dict(block_n=160, cluster_n=2),
     "16": dict(block_n=16),
+    "swapped": dict(swap_ab=True),
+    "swapped, narrow": dict(swap_ab=True, block_m=64, block_n=16, num_stages=8),
+    "swapped, 48 wide, 2x1": dict(swap_ab=True, block_n=48, cluster_m=2),
+    "swapped, ordinary stores": dict(swap_ab=True, tma_stores=False),
 }
 
 
@@ -274,6 +278,23 @@ def test_offsets_beyond_two_to_the_31():
     batched = store.as_strided((2, 64, 8), (2**31 + 8, 8, 1))
     batched.copy_(integers(2, 64, 8, dtype=HALF, seed=4))
     assert torch.equal(fastgemm.gemm(x, batched), expected(x, batched, HALF))
+
+
+def test_a_chain_in_which_each_kernel_reads_what_the_one_before_wrote():
+    """Dependent launches start early: they must neither read too soon nor overwrite too soon."""
+    n = 512
+    step = (
+        torch.eye(n, device="cuda", dtype=BF16).roll(1, 0).contiguous()
+    )  # row i becomes row i + 1
+    start = integers(n, n, dtype=BF16, seed=3)
+    for config in (None, GemmConfig(family="sm80")):
+        x, y, weight = start.clone(), torch.empty_like(start), torch.empty_like(step)
+        for i in range(200):
+            if i % 7 == 0:
+                weight.copy_(step)  # an ordinary kernel writes the operand just before
+            fastgemm.gemm(weight, x, out=y, config=config)
+            x, y = y, x
+        assert torch.equal(x, start.roll(200, 0))
 
 
 def test_threads_share_everything():

@@ -21,7 +21,7 @@ using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
 constexpr int WARP_STAGING_BYTES =
-    Config::TMA_STORES      ? STORE_PANELS * StorePanel<Config::BLOCK_N>::BYTES
+    Config::TMA_STORES      ? STORE_PANELS * StorePanel<Config::BLOCK_N, Config::SWAP_AB>::BYTES
     : Config::STAGED_STORES ? PanelSm90::BYTES
                             : 0;
 template <class Config>
@@ -30,19 +30,33 @@ template <class Config>
 constexpr int SHARED_BYTES =
     RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
 
-// Walks the block tiles of this CTA: clusters take cluster tiles (CLUSTER_M x CLUSTER_N block
-// tiles) in turns.
+// Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
+template <class Config>
+FASTGEMM_DEVICE u32 cluster_rows(const GemmParams& p) {
+  return (p.tiles_m + Config::CLUSTER_M - 1) / Config::CLUSTER_M;
+}
+template <class Config>
+FASTGEMM_DEVICE u32 cluster_cols(const GemmParams& p) {
+  return (p.tiles_n + Config::CLUSTER_N - 1) / Config::CLUSTER_N;
+}
+
+// The block tile of CTA `cta_rank` in cluster tile `i`.
+template <class Config>
+FASTGEMM_DEVICE TileIndex tile_index(const GemmParams& p, u32 i, u32 cta_rank) {
+  TileIndex index =
+      raster<Config::RASTER_GROUP>(i, cluster_rows<Config>(p), cluster_cols<Config>(p));
+  index.m = index.m * Config::CLUSTER_M + cta_rank % Config::CLUSTER_M;
+  index.n = index.n * Config::CLUSTER_N + cta_rank / Config::CLUSTER_M;
+  return index;
+}
+
+// Walks the block tiles of this CTA: clusters take turns.
 template <class Config, class Body>
 FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body) {
-  constexpr u32 CM = Config::CLUSTER_M, CN = Config::CLUSTER_N;
-  const u32 rows = (p.tiles_m + CM - 1) / CM, cols = (p.tiles_n + CN - 1) / CN;
-  for (u32 i = ptx::block_index() / (CM * CN); i < rows * cols * p.batch;
-       i += ptx::grid_size() / (CM * CN)) {
-    TileIndex index = raster<Config::RASTER_GROUP>(i, rows, cols);
-    index.m = index.m * CM + cta_rank % CM;
-    index.n = index.n * CN + cta_rank / CM;
-    body(index);
-  }
+  constexpr u32 CLUSTER = RingSm90<Config>::CLUSTER;
+  const u32 tiles = cluster_rows<Config>(p) * cluster_cols<Config>(p) * static_cast<u32>(p.batch);
+  for (u32 i = ptx::block_index() / CLUSTER; i < tiles; i += ptx::grid_size() / CLUSTER)
+    body(tile_index<Config>(p, i, cta_rank));
 }
 
 template <class Config>
@@ -55,6 +69,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
   const Ring ring = {base, staging + STAGING_BYTES<Config>};
   const int thread = ptx::thread_index();
   const int warpgroup = thread / WARPGROUP_THREADS;
+  const bool is_producer = thread == Ring::CONSUMERS * WARPGROUP_THREADS;
   const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
   const int k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
 
@@ -68,22 +83,25 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     ptx::cluster_sync();
   else
     ptx::bar_sync();
-  // All of the above overlaps with the kernel before; from here on its results are read and
-  // overwritten.
-  if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_wait();
+  // All of this overlaps with the kernel before. L2 is where its writes arrive: what is brought
+  // there early is never stale.
+  if constexpr (Config::DEPENDENT_LAUNCH) {
+    ptx::griddepcontrol_launch_dependents();
+    if (is_producer) {
+      const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
+      const TileSource<Config> source(p, a_map, b_map, first, cta_rank);
+      for (int t = 0; t < min_of(k_tiles, Config::NUM_STAGES); ++t) source.prefetch(t);
+    }
+    ptx::griddepcontrol_wait();
+  }
 
   RingPosition<Config::NUM_STAGES> at;
   if (warpgroup == Ring::CONSUMERS) {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 32>();
-    if (thread == Ring::CONSUMERS * WARPGROUP_THREADS) {
+    if (is_producer)
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-        const int batch = static_cast<int>(index.batch);
-        produce<Config>(ring, at, a_map, b_map, index, p.a_batch_stride ? batch : 0,
-                        p.b_batch_stride ? batch : 0, k_tiles, cta_rank);
+        produce<Config>(ring, at, TileSource<Config>(p, a_map, b_map, index, cta_rank), k_tiles);
       });
-      // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
-      if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_launch_dependents();
-    }
     ptx::bar_warp_sync();
   } else {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
@@ -95,7 +113,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       consume<Config>(ring, at, tile, first_row, k_tiles);
       if constexpr (Config::TMA_STORES) {
-        epilogue_tma<typename Config::Output, 64>(
+        epilogue_tma<typename Config::Output, Config::SWAP_AB, 64>(
             tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + warp_row,
             index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha);
       } else {

@@ -2,6 +2,7 @@
 // out of it.
 #pragma once
 
+#include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/cluster.cuh"
 #include "fastgemm/device/ptx/mbarrier.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
@@ -23,43 +24,81 @@ namespace fastgemm {
 // Both walk the ring in the same order, tile after tile, so that the producer runs ahead into the
 // next tile while the consumers are still in the epilogue of this one.
 
-// One operand's share of a stage: this CTA's slice of it, for all CTAs that share it.
-template <class Tile>
-FASTGEMM_DEVICE void fetch_slice(const TensorMap& map, u32 tile, u32 barrier, int outer, int k,
-                                 int batch, int slice, u16 ctas) {
+// The boxes of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y).
+template <class Tile, class Body>
+FASTGEMM_DEVICE void for_each_box(int outer, int k, int slice, Body body) {
   if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
-  const u32 first = tile + slice * Tile::BOX_ROWS * Tile::ROW_BYTES;
-  for (int box = 0; box < Tile::BOXES; ++box) {
-    const int x = Tile::MAJOR == Major::K ? k : outer + box * 64;
-    const int y = (Tile::MAJOR == Major::K ? outer : k) + slice * Tile::BOX_ROWS;
-    if constexpr (Tile::SLICES == 1)
-      ptx::tma_load_3d(first + box * Tile::BOX_BYTES, map, barrier, x, y, batch);
-    else
-      ptx::tma_load_3d_multicast(first + box * Tile::BOX_BYTES, map, barrier, x, y, batch, ctas);
-  }
+#pragma unroll
+  for (int box = 0; box < Tile::BOXES; ++box)
+    body(slice * Tile::BOX_ROWS * Tile::ROW_BYTES + box * Tile::BOX_BYTES,
+         Tile::MAJOR == Major::K ? k : outer + box * 64,
+         (Tile::MAJOR == Major::K ? outer : k) + slice * Tile::BOX_ROWS);
 }
 
-// Fetches the k-tiles of the block tile at `index`.
+// What one CTA of the cluster fetches of a block tile, and for whom.
+template <class Config>
+struct TileSource {
+  using A = typename RingSm90<Config>::A;
+  using B = typename RingSm90<Config>::B;
+  const TensorMap& a_map;
+  const TensorMap& b_map;
+  int m, n, a_batch, b_batch;
+  int m_rank, n_rank;
+
+  FASTGEMM_DEVICE TileSource(const GemmParams& p, const TensorMap& a, const TensorMap& b,
+                             const TileIndex& index, u32 cta_rank)
+      : a_map(a),
+        b_map(b),
+        m(index.m * Config::BLOCK_M),
+        n(index.n * Config::BLOCK_N),
+        a_batch(p.a_batch_stride ? static_cast<int>(index.batch) : 0),
+        b_batch(p.b_batch_stride ? static_cast<int>(index.batch) : 0),
+        m_rank(cta_rank % Config::CLUSTER_M),
+        n_rank(cta_rank / Config::CLUSTER_M) {}
+
+  // Starts the copies of k-tile `t` into `stage`.
+  FASTGEMM_DEVICE void fetch(const RingSm90<Config>& ring, int stage, int t) const {
+    constexpr u32 COLUMN =
+        (1u << Config::CLUSTER_M) - 1;  // CTAs above each other have successive ranks
+    constexpr u32 ROW = Config::CLUSTER_N == 1 ? 1u : 1u | 1u << Config::CLUSTER_M;
+    const u16 share_a = static_cast<u16>(ROW << m_rank);
+    const u16 share_b = static_cast<u16>(COLUMN << n_rank * Config::CLUSTER_M);
+    for_each_box<A>(m, t * Config::BLOCK_K, n_rank, [&](int offset, int x, int y) {
+      load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, a_batch, share_a);
+    });
+    for_each_box<B>(n, t * Config::BLOCK_K, m_rank, [&](int offset, int x, int y) {
+      load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, b_batch, share_b);
+    });
+  }
+
+  // Brings k-tile `t` into L2.
+  FASTGEMM_DEVICE void prefetch(int t) const {
+    for_each_box<A>(m, t * Config::BLOCK_K, n_rank,
+                    [&](int, int x, int y) { ptx::tma_prefetch_3d(a_map, x, y, a_batch); });
+    for_each_box<B>(n, t * Config::BLOCK_K, m_rank,
+                    [&](int, int x, int y) { ptx::tma_prefetch_3d(b_map, x, y, b_batch); });
+  }
+
+ private:
+  template <class Tile>
+  FASTGEMM_DEVICE static void load(u32 shared, const TensorMap& map, u32 barrier, int x, int y,
+                                   int batch, u16 ctas) {
+    if constexpr (Tile::SLICES == 1)
+      ptx::tma_load_3d(shared, map, barrier, x, y, batch);
+    else
+      ptx::tma_load_3d_multicast(shared, map, barrier, x, y, batch, ctas);
+  }
+};
+
+// Fetches the k-tiles of a block tile.
 template <class Config>
 FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
-                             const TensorMap& a_map, const TensorMap& b_map, const TileIndex& index,
-                             int a_batch, int b_batch, int k_tiles, u32 cta_rank) {
-  using Ring = RingSm90<Config>;
-  const int m_rank = cta_rank % Config::CLUSTER_M, n_rank = cta_rank / Config::CLUSTER_M;
-  constexpr u32 ROW = (1u << Config::CLUSTER_M) - 1;  // the CTAs of one n_rank
-  const u16 share_b = static_cast<u16>(ROW << n_rank * Config::CLUSTER_M);
-  const u16 share_a =
-      static_cast<u16>((Config::CLUSTER_N == 1 ? 1u : 1u | 1u << Config::CLUSTER_M) << m_rank);
-
+                             const TileSource<Config>& source, int k_tiles) {
 #pragma unroll 1
   for (int t = 0; t < k_tiles; ++t, at.advance()) {
     ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);
-    ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), Ring::STAGE_BYTES);
-    const int k = t * Config::BLOCK_K;
-    fetch_slice<typename Ring::A>(a_map, ring.a(at.stage), ring.full(at.stage),
-                                  index.m * Config::BLOCK_M, k, a_batch, n_rank, share_a);
-    fetch_slice<typename Ring::B>(b_map, ring.b(at.stage), ring.full(at.stage),
-                                  index.n * Config::BLOCK_N, k, b_batch, m_rank, share_b);
+    ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), RingSm90<Config>::STAGE_BYTES);
+    source.fetch(ring, at.stage, t);
   }
 }
 

@@ -14,4 +14,12 @@ FASTGEMM_DEVICE void stmatrix_x4(u32 row_address, const u32 (&r)[4]) {
       : "memory");
 }
 
+// The same, each matrix transposed on the way: what is stored as row l % 8 is its column l % 8.
+FASTGEMM_DEVICE void stmatrix_x4_trans(u32 row_address, const u32 (&r)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+}
+
 }  // namespace fastgemm::ptx

@@ -27,8 +27,15 @@ FASTGEMM_DEVICE void tma_load_3d(u32 shared, const TensorMap& map, u32 barrier, 
       : "memory");
 }
 
-// The same into every CTA of the cluster whose bit is set in `ctas`: to the same place, counted at
-// the same place.
+// Brings the box from memory into L2 only.
+FASTGEMM_DEVICE void tma_prefetch_3d(const TensorMap& map, int x, int y, int z) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(&map),
+               "r"(x), "r"(y), "r"(z)
+               : "memory");
+}
+
+// The same as tma_load_3d into every CTA of the cluster whose bit is set in `ctas`: to the same
+// place, counted at the same place.
 FASTGEMM_DEVICE void tma_load_3d_multicast(u32 shared, const TensorMap& map, u32 barrier, int x,
                                            int y, int z, u16 ctas) {
   asm volatile(
