@@ -28,7 +28,8 @@ std::string refuse_instructions(const KernelConfig& k, const ArchSpec& arch) {
 }
 
 std::string refuse_shape_sm90(const KernelConfig& k) {
-  if (k.block_k != 64) return "family sm90 needs block_k 64: one 128-byte swizzle atom";
+  if (k.block_k != 64 && k.block_k != 128 && k.block_k != 256)
+    return "family sm90 needs block_k 64, 128 or 256: whole 128-byte swizzle atoms";
   if (!k.swizzle) return "family sm90 needs the swizzle: the TMA and wgmma are told of it";
   if (k.warp_m != 64 && k.warp_m != 128)
     return "family sm90 needs warp_m 64 or 128, the rows of a warpgroup";

@@ -129,7 +129,6 @@ int KernelConfig::threads() const {
 }
 
 int store_panel_cols(const KernelConfig& c) {
-  if (c.swap_ab) return 16;
   return c.block_n % 64 == 0 ? 64 : c.block_n % 32 == 0 ? 32 : 16;
 }
 
@@ -139,10 +138,10 @@ int shared_bytes(const KernelConfig& c) {
   const int ring = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages;
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
-    const int consumer_warps = c.block_m / c.warp_m * 4;
-    const int store_panels = 2 * 16 * store_panel_cols(c) * 2;
-    const int staging = c.tma_stores ? store_panels : c.staged_stores ? panel(16, 32) : 0;
-    return ring + barriers + consumer_warps * staging;
+    const int consumers = c.block_m / c.warp_m;
+    const int store_panels = 2 * 64 * store_panel_cols(c) * 2;  // of a warpgroup
+    const int staging = c.tma_stores ? store_panels : c.staged_stores ? 4 * panel(16, 32) : 0;
+    return ring + barriers + consumers * staging;
   }
   if (!c.staged_stores) return ring;
   const int warps = c.threads() / 32;

@@ -88,16 +88,21 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 // that many CTAs exist.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
-  const int warps = std::max(1, k.threads() / 32);
-  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
-  const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
-  const int resident =
-      static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, std::max(1, 8 / warps)));
+  int resident;
+  if (k.family == Family::sm90) {
+    resident =
+        launch_ctas_per_sm(k);  // also where there is one tile an SM: the next kernel starts early
+  } else {
+    const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
+    const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
+    const int warps = std::max(1, k.threads() / 32);
+    resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, std::max(1, 8 / warps)));
+  }
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
   // Two, four or as many as fit: a kernel for every K would be many kernels.
   const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
-  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : k.family == Family::sm90 ? 16 : 6;
+  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : k.family == Family::sm90 ? 8 : 6;
   for (; stages > 2; --stages) {
     k.num_stages = stages;
     if (shared_bytes(k) <= room) break;
@@ -163,6 +168,8 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, bool swap
       if (std::any_of(all.begin(), all.end(), same)) continue;
       c.refused = check(c.kernel, hw);
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
+      if (c.refused.empty() && family == Family::sm90 && c.kernel.block_k > 64 && p.k % 64 != 0)
+        c.refused = "block_k above 64 needs k to be a multiple of 64";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
       if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
       all.push_back(std::move(c));

@@ -15,6 +15,14 @@ int depth(const GemmProblem& p, Family family) {
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
+// On sm90 a copy should bring many bytes, since the engine takes its time for each: small tiles are
+// made deeper.
+int sm90_depth(const GemmProblem& p, int block_m, int block_n) {
+  if (p.k % 64 != 0) return 64;
+  const int bytes = (block_m + block_n) * 64 * 2;
+  return bytes <= 12 * 1024 && p.k >= 1024 ? 256 : bytes <= 16 * 1024 && p.k >= 512 ? 128 : 64;
+}
+
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
 // operand halve what they fetch of it.
 Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
@@ -38,7 +46,8 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 // For products with few tiles: smaller ones, so that every SM has work.
 Tilings small_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
-  if (family == Family::sm90) return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}};
+  if (family == Family::sm90)
+    return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 64, sm90_depth(p, 64, 64)}};
   return {{64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 32, k}, {32, 64, k}, {32, 32, k}};
 }
 
@@ -55,8 +64,9 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
         const std::int64_t rows = (p.m + block_m - 1) / block_m,
                            cols = (p.n + block_n - 1) / block_n;
         if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
-        t.push_back({block_m, block_n, 64});
-        if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
+        const int k = sm90_depth(p, block_m, block_n);
+        t.push_back({block_m, block_n, k});
+        if (rows % 2 == 0) t.push_back({block_m, block_n, k, 2, 1});
         break;
       }
   return t;
@@ -67,8 +77,9 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
 Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   Tilings t;
   if (family == Family::sm90) {
-    if (p.n <= 128) t.push_back({128, static_cast<int>((p.n + 15) / 16 * 16), 64});
-    if (p.n <= 128) t.push_back({64, static_cast<int>((p.n + 15) / 16 * 16), 64});
+    const int n = static_cast<int>((p.n + 15) / 16 * 16);
+    if (n <= 128)
+      for (int block_m : {64, 128}) t.push_back({block_m, n, sm90_depth(p, block_m, n)});
     return t;
   }
   const int k = depth(p, family) == 64 ? 128 : 32;

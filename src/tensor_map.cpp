@@ -1,6 +1,8 @@
 // Encodes tensor maps and remembers them.
 #include "tensor_map.hpp"
 
+#include <algorithm>
+
 #include "driver.hpp"
 #include "planner.hpp"
 
@@ -9,20 +11,27 @@ namespace {
 
 constexpr int atom_elements = 64;  // 128 bytes: the swizzle atom, and the k-tile
 
-TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, std::int64_t outer,
-                 std::int64_t outer_stride, std::int64_t k, std::int64_t k_stride, int block_outer,
-                 int slices) {
+// `outer`: of A its rows, of B its columns.
+struct Side {
+  std::int64_t outer, outer_stride, k, k_stride;
+  int block_outer, slices;
+};
+
+TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, const Side& s, int block_k) {
   const bool k_major = major == Major::k;
-  const bool shared = v.batch_stride == 0;  // one matrix for the whole batch
+  const bool split_k = k_major && block_k > atom_elements;
   TensorBox t;
   t.data = v.data;
-  t.extent[0] = k_major ? k : outer;
-  t.extent[1] = k_major ? outer : k;
-  t.extent[2] = shared ? 1 : batch;
-  t.stride_bytes[0] = 2 * (k_major ? outer_stride : k_stride);
-  t.stride_bytes[1] = shared ? t.stride_bytes[0] : 2 * v.batch_stride;
+  t.extent[0] = split_k ? atom_elements : k_major ? s.k : s.outer;
+  t.extent[1] = k_major ? s.outer : s.k;
+  t.extent[2] = split_k ? s.k / atom_elements : 1;
+  t.extent[3] = v.batch_stride == 0 ? 1 : batch;
+  t.stride_bytes[0] = 2 * (k_major ? s.outer_stride : s.k_stride);
+  t.stride_bytes[1] = split_k ? 2 * atom_elements : t.stride_bytes[0];
+  t.stride_bytes[2] = v.batch_stride == 0 ? t.stride_bytes[0] : 2 * v.batch_stride;
   t.box[0] = atom_elements;
-  t.box[1] = (k_major ? block_outer : atom_elements) / slices;
+  t.box[1] = split_k ? s.block_outer : (k_major ? s.block_outer : block_k) / s.slices;
+  t.box[2] = split_k ? block_k / atom_elements / s.slices : 1;
   t.dtype = v.dtype;
   return t;
 }
@@ -39,20 +48,19 @@ const char* refuse_operand(const TensorBox& t) {
 
 std::size_t slot_of(const TensorBox& t, std::size_t slots) {
   std::uint64_t h = reinterpret_cast<std::uintptr_t>(t.data);
-  for (std::int64_t x : {t.extent[0], t.extent[1], t.stride_bytes[0], t.box[0], t.box[1]})
+  for (std::int64_t x : {t.extent[0], t.extent[1], t.stride_bytes[0], t.box[0], t.box[1], t.box[2]})
     h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
   return (h >> 32) % slots;
 }
 
 TensorMap encode(const TensorBox& t) {
-  const std::uint64_t extents[3] = {static_cast<std::uint64_t>(t.extent[0]),
-                                    static_cast<std::uint64_t>(t.extent[1]),
-                                    static_cast<std::uint64_t>(t.extent[2])};
-  const std::uint64_t strides[2] = {static_cast<std::uint64_t>(t.stride_bytes[0]),
-                                    static_cast<std::uint64_t>(t.stride_bytes[1])};
-  const std::uint32_t box[3] = {static_cast<std::uint32_t>(t.box[0]),
-                                static_cast<std::uint32_t>(t.box[1]), 1};
-  const std::uint32_t steps[3] = {1, 1, 1};
+  std::uint64_t extents[4], strides[3];
+  for (int i = 0; i < 4; ++i) extents[i] = static_cast<std::uint64_t>(t.extent[i]);
+  for (int i = 0; i < 3; ++i) strides[i] = static_cast<std::uint64_t>(t.stride_bytes[i]);
+  const std::uint32_t box[4] = {static_cast<std::uint32_t>(t.box[0]),
+                                static_cast<std::uint32_t>(t.box[1]),
+                                static_cast<std::uint32_t>(t.box[2]), 1};
+  const std::uint32_t steps[4] = {1, 1, 1, 1};
   // The swizzle is as wide as the box.
   const CUtensorMapSwizzle swizzle = t.box[0] == 64   ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : t.box[0] == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
@@ -62,7 +70,7 @@ TensorMap encode(const TensorBox& t) {
             reinterpret_cast<CUtensorMap*>(&map),
             t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                    : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-            3, t.data, extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+            4, t.data, extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
         "cuTensorMapEncodeTiled");
   return map;
@@ -71,30 +79,33 @@ TensorMap encode(const TensorBox& t) {
 }  // namespace
 
 bool TensorBox::operator==(const TensorBox& o) const {
-  return data == o.data && extent[0] == o.extent[0] && extent[1] == o.extent[1] &&
-         extent[2] == o.extent[2] && stride_bytes[0] == o.stride_bytes[0] &&
-         stride_bytes[1] == o.stride_bytes[1] && box[0] == o.box[0] && box[1] == o.box[1] &&
-         dtype == o.dtype;
+  return data == o.data && dtype == o.dtype && std::equal(extent, extent + 4, o.extent) &&
+         std::equal(stride_bytes, stride_bytes + 3, o.stride_bytes) &&
+         std::equal(box, box + 3, o.box);
 }
 
 TensorBox tensor_box_a(const GemmProblem& p, const KernelConfig& c) {
-  return box_of(p.a, c.a_major, p.batch, p.m, p.a.row_stride, p.k, p.a.col_stride, c.block_m,
-                c.multicast ? c.cluster_n : 1);
+  return box_of(
+      p.a, c.a_major, p.batch,
+      {p.m, p.a.row_stride, p.k, p.a.col_stride, c.block_m, c.multicast ? c.cluster_n : 1},
+      c.block_k);
 }
 
 TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
-  return box_of(p.b, c.b_major, p.batch, p.n, p.b.col_stride, p.k, p.b.row_stride, c.block_n,
-                c.multicast ? c.cluster_m : 1);
+  return box_of(
+      p.b, c.b_major, p.batch,
+      {p.n, p.b.col_stride, p.k, p.b.row_stride, c.block_n, c.multicast ? c.cluster_m : 1},
+      c.block_k);
 }
 
 TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
-  constexpr int panel_rows = 16;  // of a warp, device/epilogue_sm90.cuh
-  // With the operands swapped the problem is transposed, and D's columns are the contiguous ones.
-  const Major contiguous = c.swap_ab ? Major::mn : Major::k;
-  TensorBox t =
-      box_of(p.d, contiguous, p.batch, p.m, p.d.row_stride, p.n, p.d.col_stride, panel_rows, 1);
-  t.box[0] = store_panel_cols(c);
-  t.box[1] = panel_rows;
+  // Panels of a warpgroup (device/epilogue_sm90.cuh). With the operands swapped the problem is
+  // transposed, and D's columns are the contiguous ones.
+  constexpr int panel_rows = 64;
+  const Side side = {p.m, p.d.row_stride, p.n, p.d.col_stride, panel_rows, 1};
+  TensorBox t = box_of(p.d, c.swap_ab ? Major::mn : Major::k, p.batch, side, atom_elements);
+  t.box[0] = c.swap_ab ? panel_rows : store_panel_cols(c);
+  t.box[1] = c.swap_ab ? store_panel_cols(c) : panel_rows;
   return t;
 }
 

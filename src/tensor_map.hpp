@@ -14,12 +14,14 @@ struct alignas(128) TensorMap {
   std::uint64_t opaque[16];
 };
 
-// What a map is encoded from. Index 0 is the contiguous one, 1 the other, 2 the batch.
+// What a map is encoded from. Index 0 is the contiguous one, 1 the other, 3 the batch. Where a
+// k-tile is deeper than a swizzle atom, the contiguous k is split into 64s: k % 64 is index 0, k /
+// 64 index 2.
 struct TensorBox {
   void* data;
-  std::int64_t extent[3];
-  std::int64_t stride_bytes[2];  // of indices 1 and 2
-  std::int64_t box[2];           // extents of one copy
+  std::int64_t extent[4];
+  std::int64_t stride_bytes[3];  // of indices 1 to 3
+  std::int64_t box[3];           // extents of one copy
   DType dtype;
 
   bool operator==(const TensorBox& o) const;

@@ -107,7 +107,11 @@ KNOBS_SM90 = {
     "208": dict(block_n=208),
     "160 1x2": dict(block_n=160, cluster_n=2),
     "16": dict(block_n=16),
+    "128 deep": dict(block_k=128, block_n=64),
+    "128 deep, 2x1": dict(block_k=128, block_n=64, cluster_m=2),
+    "256 deep": dict(block_k=256, block_m=64, block_n=32, num_stages=2),
     "swapped": dict(swap_ab=True),
+    "swapped, 256 deep": dict(swap_ab=True, block_k=256, block_m=64, block_n=16, num_stages=3),
     "swapped, narrow": dict(swap_ab=True, block_m=64, block_n=16, num_stages=8),
     "swapped, 48 wide, 2x1": dict(swap_ab=True, block_n=48, cluster_m=2),
     "swapped, ordinary stores": dict(swap_ab=True, tma_stores=False),
@@ -118,15 +122,17 @@ KNOBS_SM90 = {
 @pytest.mark.parametrize("layout, knob", layouts_of(KNOBS_SM90))
 def test_every_knob_of_sm90(layout, knob):
     fields = {**SM90, **KNOBS_SM90[knob]}
-    if fields["block_n"] % 64:
-        layout = layout[0] + "t"  # B contiguous along n needs whole boxes of 64
+    if fields["block_n"] % 64:  # the operand of that side comes in whole boxes of 64
+        layout = "n" + layout[1] if fields.get("swap_ab") else layout[0] + "t"
     config = GemmConfig(**fields)
-    sizes = sizes_around(fields["block_m"], fields["block_n"], 64, fields["num_stages"])
+    depth = fields.get("block_k", 64)
+    step = 8 if depth == 64 else 64  # deeper k-tiles take whole 64s
+    sizes = sizes_around(fields["block_m"], fields["block_n"], depth, fields["num_stages"])
     for m, n, k in sizes:
-        m, n, k = ((x + 7) // 8 * 8 for x in (m, n, k))
+        m, n, k = (m + 7) // 8 * 8, (n + 7) // 8 * 8, (k + step - 1) // step * step
         check_product(m, n, k, layout, BF16, config)
-    check_product(3001, 1013, 264, "nt", BF16, config)  # many tiles a CTA, odd edges
-    check_product(264, 392, 200, layout, HALF, config, out_dtype=FLOAT)
+    check_product(3001, 1013, 320, "nt", BF16, config)  # many tiles a CTA, odd edges
+    check_product(264, 392, 192, layout, HALF, config, out_dtype=FLOAT)
 
 
 def test_outputs_of_every_dtype_and_order():

@@ -8,66 +8,72 @@
 #include "fastgemm/device/ptx/stmatrix.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
 #include "fastgemm/device/ptx/tma.cuh"
+#include "fastgemm/device/ring_sm90.cuh"
 #include "fastgemm/device/swizzle.cuh"
 
 namespace fastgemm {
 
-// A warp's panel of D: rows of 16-bit elements, swizzled as the TMA reads it. Two of them, so that
-// one is filled while the copy engine reads the other; the last copies drain under the next tile's
-// main loop.
+// A warpgroup's panel of D: 64 of the tile's rows and up to 64 of its columns, of 16 bits, swizzled
+// as the TMA reads it; large, since every copy costs the engine time that loads need too. Tiles
+// that are not whole panels wide have narrower ones: a box must not reach into the neighbour's
+// tile. Two panels, so that one is filled while the copy engine reads the other; the last copies
+// drain under the next tile's main loop.
 //
-// Rows of D contiguous: 16 rows of 64 columns; tiles that are not whole panels wide have narrower
-// ones, since a box must not reach into the neighbour's tile. Operands swapped (the accumulators
-// hold D transposed): a column of the accumulators is a row of D, and the panel holds 16 of them,
-// 16 elements each.
+// Operands swapped: the accumulators hold D transposed, and the panel's rows are the tile's
+// columns.
 template <int BLOCK_N, bool SWAPPED>
-using StorePanel = SharedLayout<16,
-                                SWAPPED             ? 16
-                                : BLOCK_N % 64 == 0 ? 64
-                                : BLOCK_N % 32 == 0 ? 32
-                                                    : 16,
-                                true>;
-constexpr int STORE_PANELS = 2;
+struct StorePanel {
+  static constexpr int WIDTH = BLOCK_N % 64 == 0   ? 64
+                               : BLOCK_N % 32 == 0 ? 32
+                                                   : 16;  // tile columns
+  using Layout = SharedLayout<SWAPPED ? WIDTH : 64, SWAPPED ? 64 : WIDTH, true>;
+  static constexpr int BUFFERS = 2;
+};
 
 // Writes alpha * accumulators for the tile rows from `row` and the tile columns from `col` of the D
-// that `map` describes. What lies outside of D the copy engine leaves out. `buffer`: this warp's
-// panels.
-template <class Element, bool SWAPPED, int ROW_STEP, int TILES_M, int TILES_N>
-FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[TILES_M][TILES_N][8],
+// that `map` describes. What lies outside of D the copy engine leaves out. `buffer`: this
+// warpgroup's panels.
+template <class Element, bool SWAPPED, int BLOCKS_M, int TILES_N>
+FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[BLOCKS_M][TILES_N][8],
                                   const TensorMap& map, u32 buffer, int row, int col, int batch,
                                   float alpha) {
-  using Layout = StorePanel<TILES_N * 16, SWAPPED>;
-  constexpr int PANEL_TILES = Layout::COLS / 16;
+  using Panel = StorePanel<TILES_N * 16, SWAPPED>;
+  using Layout = typename Panel::Layout;
   const int lane = ptx::thread_index() % WARP_THREADS;
+  const int warp = ptx::thread_index() / WARP_THREADS % 4;
+  const int named_barrier = 1 + ptx::thread_index() / WARPGROUP_THREADS;
+  const bool stores = ptx::thread_index() % WARPGROUP_THREADS == 0;
   int panel = 0;
 #pragma unroll
-  for (int i = 0; i < TILES_M; ++i)
+  for (int i = 0; i < BLOCKS_M; ++i)
 #pragma unroll
-    for (int j = 0; j < TILES_N; j += PANEL_TILES) {
+    for (int j = 0; j < TILES_N; j += Panel::WIDTH / 16) {
       const u32 shared = buffer + panel * Layout::BYTES;
-      ptx::bulk_wait_group_read<STORE_PANELS - 1>();  // lane 0 knows that this panel has been read,
-      ptx::bar_warp_sync();                           // and so do the others
+      if (stores) ptx::bulk_wait_group_read<Panel::BUFFERS - 1>();  // this panel has been read,
+      ptx::bar_sync(named_barrier, WARPGROUP_THREADS);              // and all know
 #pragma unroll
-      for (int tile = 0; tile < PANEL_TILES; ++tile) {
+      for (int tile = 0; tile < Panel::WIDTH / 16; ++tile) {
         const float (&sum)[8] = accumulator[i][j + tile];
         u32 pairs[4];  // of the tile's 8x8 quarters: top left, bottom left, top right, bottom right
 #pragma unroll
         for (int p = 0; p < 4; ++p)
           pairs[p] = ptx::from_float_x2(Element{}, alpha * sum[2 * p], alpha * sum[2 * p + 1]);
         if constexpr (SWAPPED)
-          ptx::stmatrix_x4_trans(shared + Layout::offset(lane % 8 + lane / 16 * 8, lane / 8 % 2),
+          ptx::stmatrix_x4_trans(shared + Layout::offset(tile * 16 + lane % 8 + lane / 16 * 8,
+                                                         2 * warp + lane / 8 % 2),
                                  pairs);
         else
-          ptx::stmatrix_x4(shared + Layout::offset(lane % 16, 2 * tile + lane / 16), pairs);
+          ptx::stmatrix_x4(shared + Layout::offset(warp * 16 + lane % 16, 2 * tile + lane / 16),
+                           pairs);
       }
       ptx::fence_proxy_async();
-      ptx::bar_warp_sync();
-      if (lane == 0) {
-        const int m = row + i * ROW_STEP, n = col + j * 16;
-        ptx::tma_store_3d(map, shared, SWAPPED ? m : n, SWAPPED ? n : m, batch);
+      ptx::bar_sync(named_barrier, WARPGROUP_THREADS);
+      if (stores) {
+        const int m = row + i * 64, n = col + j * 16;
+        ptx::tma_store_4d(map, shared, SWAPPED ? m : n, SWAPPED ? n : m, 0, batch);
         ptx::bulk_commit_group();
       }
-      panel = (panel + 1) % STORE_PANELS;
+      panel = (panel + 1) % Panel::BUFFERS;
     }
 }
 

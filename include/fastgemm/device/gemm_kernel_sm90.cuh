@@ -15,20 +15,25 @@
 
 namespace fastgemm {
 
-// D leaves through panels of every consumer warp beside the ring, which the producer is filling for
-// the next tile meanwhile.
+// D leaves through panels of every consumer beside the ring, which the producer is filling for the
+// next tile meanwhile: a warpgroup's for the TMA, otherwise one for each of its warps.
 using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
-constexpr int WARP_STAGING_BYTES =
-    Config::TMA_STORES      ? STORE_PANELS * StorePanel<Config::BLOCK_N, Config::SWAP_AB>::BYTES
-    : Config::STAGED_STORES ? PanelSm90::BYTES
+constexpr int CONSUMER_STAGING_BYTES =
+    Config::TMA_STORES      ? StorePanel<Config::BLOCK_N, Config::SWAP_AB>::BUFFERS *
+                                  StorePanel<Config::BLOCK_N, Config::SWAP_AB>::Layout::BYTES
+    : Config::STAGED_STORES ? 4 * PanelSm90::BYTES
                             : 0;
 template <class Config>
-constexpr int STAGING_BYTES = RingSm90<Config>::CONSUMERS * 4 * WARP_STAGING_BYTES<Config>;
+constexpr int STAGING_BYTES = RingSm90<Config>::CONSUMERS * CONSUMER_STAGING_BYTES<Config>;
 template <class Config>
 constexpr int SHARED_BYTES =
     RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
+
+// k-tiles that a kernel brings into L2 while the one before it still runs. Few: each costs the copy
+// engine as much as a load.
+constexpr int PREFETCHED_K_TILES = 2;
 
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
 template <class Config>
@@ -90,7 +95,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     if (is_producer) {
       const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
       const TileSource<Config> source(p, a_map, b_map, first, cta_rank);
-      for (int t = 0; t < min_of(k_tiles, Config::NUM_STAGES); ++t) source.prefetch(t);
+      for (int t = 0; t < min_of(k_tiles, PREFETCHED_K_TILES); ++t) source.prefetch(t);
     }
     ptx::griddepcontrol_wait();
   }
@@ -105,22 +110,22 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     ptx::bar_warp_sync();
   } else {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
-    const int warp = thread / WARP_THREADS;
     const int first_row = warpgroup * Config::WARP_M;
-    const int warp_row = first_row + warp % 4 * 16;
-    const u32 panels = staging + warp * WARP_STAGING_BYTES<Config>;
+    const u32 panels = staging + warpgroup * CONSUMER_STAGING_BYTES<Config>;
     WarpgroupTile<Config> tile;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       consume<Config>(ring, at, tile, first_row, k_tiles);
       if constexpr (Config::TMA_STORES) {
-        epilogue_tma<typename Config::Output, Config::SWAP_AB, 64>(
-            tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + warp_row,
+        epilogue_tma<typename Config::Output, Config::SWAP_AB>(
+            tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + first_row,
             index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha);
       } else {
         const OutputTile<Config> out(p, index);
+        const int warp = thread / WARP_THREADS % 4;
+        const int warp_row = first_row + warp * 16;
         if constexpr (Config::STAGED_STORES)
           epilogue_staged<PanelSm90, M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0,
-                                                            panels);
+                                                            panels + warp * PanelSm90::BYTES);
         else
           epilogue_direct<M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0);
       }

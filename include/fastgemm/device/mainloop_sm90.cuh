@@ -24,15 +24,24 @@ namespace fastgemm {
 // Both walk the ring in the same order, tile after tile, so that the producer runs ahead into the
 // next tile while the consumers are still in the epilogue of this one.
 
-// The boxes of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y).
+// The copies of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y, z).
+// A k-tile of several columns is read through a map in which K is split into 64s: (k % 64, outer, k
+// / 64).
 template <class Tile, class Body>
-FASTGEMM_DEVICE void for_each_box(int outer, int k, int slice, Body body) {
+FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, Body body) {
   if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
 #pragma unroll
-  for (int box = 0; box < Tile::BOXES; ++box)
-    body(slice * Tile::BOX_ROWS * Tile::ROW_BYTES + box * Tile::BOX_BYTES,
-         Tile::MAJOR == Major::K ? k : outer + box * 64,
-         (Tile::MAJOR == Major::K ? outer : k) + slice * Tile::BOX_ROWS);
+  for (int box = 0; box < Tile::BOXES; ++box) {
+    const int offset = box * Tile::COLUMN_BYTES + slice * Tile::COPY_BYTES;
+    if constexpr (Tile::MAJOR == Major::MN)
+      body(offset, outer + box * 64, k + slice * Tile::COPY_ROWS, 0);
+    else if constexpr (Tile::COLUMNS == 1)
+      body(offset, k, outer + slice * Tile::COPY_ROWS, 0);
+    else if constexpr (Tile::SLICE_COLUMNS)
+      body(offset, 0, outer, k / 64 + slice * Tile::COPY_COLUMNS);
+    else
+      body(offset, 0, outer, k / 64);
+  }
 }
 
 // What one CTA of the cluster fetches of a block tile, and for whom.
@@ -63,30 +72,32 @@ struct TileSource {
     constexpr u32 ROW = Config::CLUSTER_N == 1 ? 1u : 1u | 1u << Config::CLUSTER_M;
     const u16 share_a = static_cast<u16>(ROW << m_rank);
     const u16 share_b = static_cast<u16>(COLUMN << n_rank * Config::CLUSTER_M);
-    for_each_box<A>(m, t * Config::BLOCK_K, n_rank, [&](int offset, int x, int y) {
-      load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, a_batch, share_a);
+    for_each_copy<A>(m, t * Config::BLOCK_K, n_rank, [&](int offset, int x, int y, int z) {
+      load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, z, a_batch, share_a);
     });
-    for_each_box<B>(n, t * Config::BLOCK_K, m_rank, [&](int offset, int x, int y) {
-      load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, b_batch, share_b);
+    for_each_copy<B>(n, t * Config::BLOCK_K, m_rank, [&](int offset, int x, int y, int z) {
+      load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, z, b_batch, share_b);
     });
   }
 
   // Brings k-tile `t` into L2.
   FASTGEMM_DEVICE void prefetch(int t) const {
-    for_each_box<A>(m, t * Config::BLOCK_K, n_rank,
-                    [&](int, int x, int y) { ptx::tma_prefetch_3d(a_map, x, y, a_batch); });
-    for_each_box<B>(n, t * Config::BLOCK_K, m_rank,
-                    [&](int, int x, int y) { ptx::tma_prefetch_3d(b_map, x, y, b_batch); });
+    for_each_copy<A>(m, t * Config::BLOCK_K, n_rank, [&](int, int x, int y, int z) {
+      ptx::tma_prefetch_4d(a_map, x, y, z, a_batch);
+    });
+    for_each_copy<B>(n, t * Config::BLOCK_K, m_rank, [&](int, int x, int y, int z) {
+      ptx::tma_prefetch_4d(b_map, x, y, z, b_batch);
+    });
   }
 
  private:
   template <class Tile>
   FASTGEMM_DEVICE static void load(u32 shared, const TensorMap& map, u32 barrier, int x, int y,
-                                   int batch, u16 ctas) {
+                                   int z, int batch, u16 ctas) {
     if constexpr (Tile::SLICES == 1)
-      ptx::tma_load_3d(shared, map, barrier, x, y, batch);
+      ptx::tma_load_4d(shared, map, barrier, x, y, z, batch);
     else
-      ptx::tma_load_3d_multicast(shared, map, barrier, x, y, batch, ctas);
+      ptx::tma_load_4d_multicast(shared, map, barrier, x, y, z, batch, ctas);
   }
 };
 
@@ -139,13 +150,13 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
     const u64 b = B::make(ring.b(at.stage), 0);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int k16 = 0; k16 < Config::BLOCK_K / 16; ++k16)
+    for (int slice = 0; slice < Config::BLOCK_K / 16; ++slice)
 #pragma unroll
       for (int i = 0; i < WarpgroupTile<Config>::BLOCKS_M; ++i)
         Multiply::template multiply<Config::A_MAJOR == Major::MN, Config::B_MAJOR == Major::MN>(
             typename Config::Input{}, tile.accumulator[i],
-            A::make(ring.a(at.stage), first_row + 64 * i) + k16 * A::K16_STEP,
-            b + k16 * B::K16_STEP, t != 0 || k16 != 0);
+            A::make(ring.a(at.stage), first_row + 64 * i) + A::slice_offset(slice),
+            b + B::slice_offset(slice), t != 0 || slice != 0);
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
     if (t > 0) release<Config>(ring, previous);

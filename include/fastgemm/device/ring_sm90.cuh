@@ -9,24 +9,33 @@ namespace fastgemm {
 constexpr int WARPGROUP_THREADS = 128;
 
 // One operand's k-tile as the TMA writes it and WGMMA reads it: atoms of 8 rows x 128 bytes, the
-// 16-byte chunks of row r permuted by XOR with r (the 128-byte swizzle). K-major: one box of OUTER
-// rows, 64 of K each. MN-major: boxes of 64 (m or n) x 64 rows of K, one after the other.
+// 16-byte chunks of row r permuted by XOR with r (the 128-byte swizzle).
 //
-// With SLICES > 1 the CTAs of a cluster share the tile: each fetches one slice, and the TMA
-// delivers it to all.
-template <int OUTER_, Major MAJOR_, int SLICES_>
+//   K-major    columns of OUTER rows x 64 of K, one behind the other along K
+//   MN-major   boxes of 64 (m or n) x DEPTH rows of K, one behind the other along m or n
+//
+// With SLICES > 1 the CTAs of a cluster share the tile: each fetches one slice of every box, and
+// the TMA delivers it to all.
+template <int OUTER_, int DEPTH_, Major MAJOR_, int SLICES_>
 struct TmaTile {
   static constexpr int OUTER = OUTER_;
+  static constexpr int DEPTH = DEPTH_;
   static constexpr Major MAJOR = MAJOR_;
   static constexpr int SLICES = SLICES_;
-  static constexpr int DEPTH = 64;  // of K: 128 bytes, one swizzle atom
   static constexpr int ROW_BYTES = 128;
-  static constexpr int BYTES = OUTER * ROW_BYTES;
-  static constexpr int BOX_BYTES = 64 * ROW_BYTES;  // of an MN-major box
+  static constexpr int COLUMNS = MAJOR == Major::K ? DEPTH / 64 : 1;
   static constexpr int BOXES = MAJOR == Major::K ? 1 : OUTER / 64;
-  static constexpr int BOX_ROWS = (MAJOR == Major::K ? OUTER : DEPTH) / SLICES;  // of one copy
-  static_assert(BOX_ROWS % 8 == 0 && BOX_ROWS <= 256,
-                "a copy is whole swizzle atoms, 256 rows at most");
+  static constexpr int ROWS = MAJOR == Major::K ? OUTER : DEPTH;  // of a column, of a box
+  static constexpr int COLUMN_BYTES = ROWS * ROW_BYTES;
+  static constexpr int BYTES = OUTER * DEPTH * 2;
+
+  // One copy: of several columns a slice is some of them, of one it is some of its rows.
+  static constexpr bool SLICE_COLUMNS = COLUMNS > 1 && SLICES > 1;
+  static constexpr int COPY_COLUMNS = SLICE_COLUMNS ? COLUMNS / SLICES : COLUMNS;
+  static constexpr int COPY_ROWS = SLICE_COLUMNS ? ROWS : ROWS / SLICES;
+  static constexpr int COPY_BYTES = COPY_COLUMNS * COPY_ROWS * ROW_BYTES;
+  static_assert(DEPTH % 64 == 0, "a k-tile is whole swizzle atoms deep");
+  static_assert(COPY_ROWS % 8 == 0 && COPY_ROWS <= 256, "a copy is whole atoms, 256 rows at most");
   static_assert(MAJOR == Major::K || OUTER % 64 == 0, "MN-major boxes are 64 wide");
 };
 
@@ -38,10 +47,11 @@ struct RingSm90 {
   static constexpr int STAGES = Config::NUM_STAGES;
 
   // CTAs above each other share B, CTAs beside each other share A.
-  using A = TmaTile<Config::BLOCK_M, Config::A_MAJOR, Config::MULTICAST ? Config::CLUSTER_N : 1>;
-  using B = TmaTile<Config::BLOCK_N, Config::B_MAJOR, Config::MULTICAST ? Config::CLUSTER_M : 1>;
+  using A = TmaTile<Config::BLOCK_M, Config::BLOCK_K, Config::A_MAJOR,
+                    Config::MULTICAST ? Config::CLUSTER_N : 1>;
+  using B = TmaTile<Config::BLOCK_N, Config::BLOCK_K, Config::B_MAJOR,
+                    Config::MULTICAST ? Config::CLUSTER_M : 1>;
   static constexpr int STAGE_BYTES = A::BYTES + B::BYTES;
-  static_assert(Config::BLOCK_K == A::DEPTH, "a k-tile is one swizzle atom deep");
   static_assert(STAGE_BYTES % 1024 == 0, "swizzle atoms are 1024-byte aligned");
 
   static constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;

@@ -15,15 +15,22 @@ namespace fastgemm {
 template <class Tile>
 struct WgmmaDescriptor {
   static constexpr u64 CONSTANT =
-      u64(1) << 62 | u64(1024 / 16) << 32 | u64(Tile::BOX_BYTES / 16) << 16;
+      u64(1) << 62 | u64(1024 / 16) << 32 | u64(Tile::COLUMN_BYTES / 16 & 0x3fff) << 16;
 
-  // 16 further along K. K-major: 32 bytes to the right within the atom (the hardware swizzles the
-  // address). MN-major: 16 rows of 128 bytes down.
-  static constexpr u64 K16_STEP = (Tile::MAJOR == Major::K ? 32 : 16 * Tile::ROW_BYTES) / 16;
-
-  // Of the 64 (or N) rows or columns from `outer` on, which is a multiple of 64.
+  // Of the 64 (or N) rows or columns from `outer` on, which is a multiple of 64, in k-slice 0.
   FASTGEMM_DEVICE static u64 make(u32 tile, int outer) {
-    return CONSTANT | (tile + outer * Tile::ROW_BYTES) >> 4;
+    return CONSTANT |
+           (tile +
+            outer / 64 * (Tile::MAJOR == Major::K ? 64 * Tile::ROW_BYTES : Tile::COLUMN_BYTES)) >>
+               4;
+  }
+
+  // What k-slice `slice`, 16 further along K each, adds. K-major: 32 bytes to the right within the
+  // atom (the hardware swizzles the address), four to a column. MN-major: 16 rows down.
+  FASTGEMM_DEVICE static constexpr u64 slice_offset(int slice) {
+    return (Tile::MAJOR == Major::K ? slice / 4 * Tile::COLUMN_BYTES + slice % 4 * 32
+                                    : slice * 16 * Tile::ROW_BYTES) /
+           16;
   }
 };
 

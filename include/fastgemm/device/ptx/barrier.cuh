@@ -8,6 +8,11 @@ namespace fastgemm::ptx {
 // All threads of the CTA have arrived, and see each other's shared-memory writes.
 FASTGEMM_DEVICE void bar_sync() { asm volatile("bar.sync 0;" ::: "memory"); }
 
+// The same among `threads` threads that name the barrier `id` (1..15).
+FASTGEMM_DEVICE void bar_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // The same among the 32 threads of a warp.
 FASTGEMM_DEVICE void bar_warp_sync() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
