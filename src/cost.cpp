@@ -52,11 +52,15 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double chain = 60.0 + c.block_k / 16 * 40.0;
   const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
 
-  // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster.
-  const double fetched_bytes = c.multicast ? (c.block_m / static_cast<double>(c.cluster_n) +
-                                              c.block_n / static_cast<double>(c.cluster_m)) *
-                                                 c.block_k * in_size
-                                           : tile_bytes;
+  // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster. Rows
+  // of a k-tile that do not begin with a line of 128 bytes touch two.
+  const auto lines = [](Major major, std::int64_t pitch) {
+    return major == Major::k && pitch % 64 != 0 ? 2.0 : 1.0;
+  };
+  const double a_share = c.multicast ? c.cluster_n : 1, b_share = c.multicast ? c.cluster_m : 1;
+  const double fetched_bytes = (c.block_m / a_share * lines(c.a_major, p.a.row_stride) +
+                                c.block_n / b_share * lines(c.b_major, p.b.col_stride)) *
+                               c.block_k * in_size;
 
   // A single warpgroup has nobody to multiply while it turns from one k-tile to the next.
   const double alone = sm90 && c.block_m == c.warp_m && resident == 1 ? 1.12 : 1.0;

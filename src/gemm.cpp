@@ -45,17 +45,38 @@ Launchables& launchables() {
   return cache;
 }
 
-std::shared_ptr<Launchable> make_launchable(const GemmProblem& problem, const DeviceContext& device,
-                                            const GemmConfig& config, Stream stream) {
+struct Ready {
+  std::shared_ptr<Launchable> launchable;
+  std::shared_ptr<LoadedKernel> kernel;
+};
+
+// Plan -> source -> cubin -> loaded kernel. Everything behind the plan is cached by the kernel's
+// constants.
+Ready prepare(const GemmProblem& problem, const DeviceContext& device, const GemmConfig& config,
+              Stream stream) {
   const Plan p = plan(problem, device.hardware, config);
   const GemmProblem as_computed = oriented(p.kernel, p.problem);
-  auto launchable = std::make_shared<Launchable>();
-  launchable->kernel = load_kernel(p, device, is_capturing(stream));
-  launchable->config = p.kernel;
-  launchable->tiles_m = static_cast<std::uint32_t>(tiles_m(p.kernel, as_computed));
-  launchable->tiles_n = static_cast<std::uint32_t>(tiles_n(p.kernel, as_computed));
-  launchable->ctas = static_cast<std::uint32_t>(p.ctas);
-  return launchable;
+  Ready ready;
+  ready.kernel = load_kernel(p, device, is_capturing(stream));
+  ready.launchable = std::make_shared<Launchable>();
+  ready.launchable->kernel = ready.kernel;
+  ready.launchable->config = p.kernel;
+  ready.launchable->tiles_m = static_cast<std::uint32_t>(tiles_m(p.kernel, as_computed));
+  ready.launchable->tiles_n = static_cast<std::uint32_t>(tiles_n(p.kernel, as_computed));
+  ready.launchable->ctas = static_cast<std::uint32_t>(p.ctas);
+  return ready;
+}
+
+Ready find_or_prepare(const LaunchKey& key, const GemmProblem& problem, const DeviceContext& device,
+                      Stream stream) {
+  Ready ready;
+  ready.launchable = launchables().get_or_create(key, [&] {
+    ready = prepare(problem, device, key.config, stream);
+    return ready.launchable;
+  });
+  if (!ready.kernel) ready.kernel = ready.launchable->kernel.lock();
+  if (!ready.kernel) ready = prepare(problem, device, key.config, stream);  // evicted meanwhile
+  return ready;
 }
 
 }  // namespace
@@ -69,12 +90,11 @@ void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int
 
   const LaunchKey key = {device.ordinal, problem.batch,      problem.m, problem.n,
                          problem.k,      traits_of(problem), config};
-  const std::shared_ptr<Launchable> launchable = launchables().get_or_create(
-      key, [&] { return make_launchable(problem, device, config, stream); });
+  const Ready ready = find_or_prepare(key, problem, device, stream);
 
-  LoadedKernel& kernel = *launchable->kernel;
-  if (!kernel.captured && is_capturing(stream)) kernel.captured = true;
-  launch(*launchable, oriented(launchable->config, problem), stream);
+  // A graph may be replayed at any time: its kernels stay loaded.
+  if (!ready.kernel->captured && is_capturing(stream)) ready.kernel->captured = true;
+  launch(*ready.launchable, *ready.kernel, oriented(ready.launchable->config, problem), stream);
 }
 
 }  // namespace fastgemm

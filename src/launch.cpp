@@ -45,8 +45,7 @@ bool is_capturing(Stream stream) {
          status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-void launch(const Launchable& l, const GemmProblem& p, Stream stream) {
-  LoadedKernel& kernel = *l.kernel;
+void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p, Stream stream) {
   GemmParams params = params_of(l, p);
   TensorMap maps[3];
   void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};

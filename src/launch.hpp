@@ -11,7 +11,7 @@ namespace fastgemm {
 
 // A kernel with what its launches have in common for all problems of the same extents and traits.
 struct Launchable {
-  std::shared_ptr<LoadedKernel> kernel;
+  std::weak_ptr<LoadedKernel> kernel;  // the cache of loaded kernels decides how long it stays
   KernelConfig config;
   std::uint32_t tiles_m, tiles_n, ctas;
 };
@@ -20,6 +20,7 @@ bool is_capturing(Stream stream);
 
 // Enqueues the kernel for a canonical problem. Throws DeviceError that names kernel, problem and
 // device.
-void launch(const Launchable& launchable, const GemmProblem& problem, Stream stream);
+void launch(const Launchable& launchable, const LoadedKernel& kernel, const GemmProblem& problem,
+            Stream stream);
 
 }  // namespace fastgemm

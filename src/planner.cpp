@@ -88,21 +88,20 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 // that many CTAs exist.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
-  int resident;
-  if (k.family == Family::sm90) {
-    resident =
-        launch_ctas_per_sm(k);  // also where there is one tile an SM: the next kernel starts early
-  } else {
-    const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
-    const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
-    const int warps = std::max(1, k.threads() / 32);
-    resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, std::max(1, 8 / warps)));
-  }
+  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
+  const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
+  const int wanted =
+      k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
+  const auto resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, wanted));
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
   // Two, four or as many as fit: a kernel for every K would be many kernels.
   const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
-  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : k.family == Family::sm90 ? 8 : 6;
+  int stages = k_tiles <= 2               ? 2
+               : k_tiles <= 4             ? 4
+               : k.family != Family::sm90 ? 6
+               : k_tiles <= 8             ? 8
+                                          : 16;
   for (; stages > 2; --stages) {
     k.num_stages = stages;
     if (shared_bytes(k) <= room) break;

@@ -15,12 +15,11 @@ int depth(const GemmProblem& p, Family family) {
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
-// On sm90 a copy should bring many bytes, since the engine takes its time for each: small tiles are
-// made deeper.
+// On sm90 a copy should bring many bytes, since the engine takes its time for each: narrow tiles
+// are made deeper.
 int sm90_depth(const GemmProblem& p, int block_m, int block_n) {
-  if (p.k % 64 != 0) return 64;
-  const int bytes = (block_m + block_n) * 64 * 2;
-  return bytes <= 12 * 1024 && p.k >= 1024 ? 256 : bytes <= 16 * 1024 && p.k >= 512 ? 128 : 64;
+  const bool narrow = (block_m + block_n) * 64 * 2 <= 12 * 1024;
+  return narrow && p.k % 64 == 0 && p.k >= 1024 ? 128 : 64;
 }
 
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
@@ -46,8 +45,7 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 // For products with few tiles: smaller ones, so that every SM has work.
 Tilings small_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
-  if (family == Family::sm90)
-    return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 64, sm90_depth(p, 64, 64)}};
+  if (family == Family::sm90) return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}};
   return {{64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 32, k}, {32, 64, k}, {32, 32, k}};
 }
 

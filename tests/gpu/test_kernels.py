@@ -325,7 +325,7 @@ def test_threads_share_everything():
         t.join()
     assert not wrong
     after = fastgemm.cache_info()
-    assert after["misses"] - before["misses"] <= len(shapes)
+    assert after.misses - before.misses <= len(shapes)
 
 
 def test_captured_in_a_graph_and_replayed_after_the_cache_was_cleared():

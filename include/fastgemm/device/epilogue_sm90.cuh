@@ -36,14 +36,13 @@ struct StorePanel {
 template <class Element, bool SWAPPED, int BLOCKS_M, int TILES_N>
 FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[BLOCKS_M][TILES_N][8],
                                   const TensorMap& map, u32 buffer, int row, int col, int batch,
-                                  float alpha) {
+                                  float alpha, int& panel) {
   using Panel = StorePanel<TILES_N * 16, SWAPPED>;
   using Layout = typename Panel::Layout;
   const int lane = ptx::thread_index() % WARP_THREADS;
   const int warp = ptx::thread_index() / WARP_THREADS % 4;
   const int named_barrier = 1 + ptx::thread_index() / WARPGROUP_THREADS;
   const bool stores = ptx::thread_index() % WARPGROUP_THREADS == 0;
-  int panel = 0;
 #pragma unroll
   for (int i = 0; i < BLOCKS_M; ++i)
 #pragma unroll

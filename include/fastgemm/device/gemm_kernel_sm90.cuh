@@ -113,12 +113,13 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     const int first_row = warpgroup * Config::WARP_M;
     const u32 panels = staging + warpgroup * CONSUMER_STAGING_BYTES<Config>;
     WarpgroupTile<Config> tile;
+    int panel = 0;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       consume<Config>(ring, at, tile, first_row, k_tiles);
       if constexpr (Config::TMA_STORES) {
         epilogue_tma<typename Config::Output, Config::SWAP_AB>(
             tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + first_row,
-            index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha);
+            index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha, panel);
       } else {
         const OutputTile<Config> out(p, index);
         const int warp = thread / WARP_THREADS % 4;

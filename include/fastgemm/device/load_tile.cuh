@@ -50,13 +50,13 @@ FASTGEMM_DEVICE void copy_chunk_async(u32 shared, const u16* source, i64 col_str
   }
 }
 
-// All eight elements exist.
+// All eight elements exist, where index < limit, or none.
 template <int COPY_BYTES>
-FASTGEMM_DEVICE void copy_whole_chunk_async(u32 shared, const u16* source) {
+FASTGEMM_DEVICE void copy_whole_chunk_async(u32 shared, const u16* source, int index, int limit) {
   constexpr int PIECE = COPY_BYTES / 2;
 #pragma unroll
   for (int i = 0; i < CHUNK_ELEMENTS; i += PIECE)
-    ptx::cp_async<COPY_BYTES>(shared + 2 * i, source + i);
+    ptx::cp_async_below<COPY_BYTES>(shared + 2 * i, source + i, index, limit);
 }
 
 // One thread's share of an operand's k-tiles. A tile's chunks are dealt to the CTA's threads in
@@ -65,7 +65,6 @@ template <class Tile, int COPY_BYTES, int THREADS>
 class TileLoader {
   using Layout = typename Tile::Layout;
   static constexpr int TOTAL = Layout::ROWS * Layout::CHUNKS;
-  static constexpr int OUTER = Tile::MAJOR == Major::K ? Layout::ROWS : Layout::COLS;
   static constexpr int DEPTH = Tile::MAJOR == Major::K ? Layout::COLS : Layout::ROWS;
   // With whole rows per round, a thread keeps its column and steps down by a constant number of
   // rows.
@@ -83,24 +82,35 @@ class TileLoader {
                                               : outer_stride),
         tile_stride_(DEPTH * k_stride),
         outer_left_(static_cast<int>(min_of<i64>(outer_left, 1 << 30))),
-        source_(origin + row(0) * row_stride_ + col(0) * col_stride_) {}
+        first_(origin + row(0) * row_stride_ + col(0) * col_stride_),
+        source_(first_) {}
 
-  // Starts the copy of the current k-tile, of whose depth `k_left` exists, and moves on to the next
-  // tile.
+  // Moves to k-tile `t`.
+  FASTGEMM_DEVICE void seek(int t) { source_ = first_ + t * tile_stride_; }
+
+  // Starts the copy of the current k-tile, of whose depth `k_left` exists, and moves on to the
+  // next. Long code, so that its loop stays a loop.
   FASTGEMM_DEVICE void fetch_async(u32 shared_tile, int k_left) {
-    if constexpr (COPY_BYTES > 2) {
-      if (outer_left_ >= OUTER && k_left >= DEPTH) {  // the whole tile exists: almost always
-        for_each_source<CHUNKS>(k_left, [&](int i, const u16* source, int) {
-          copy_whole_chunk_async<COPY_BYTES>(shared_tile + offset(i), source);
-        });
-        source_ += tile_stride_;
-        return;
-      }
-    }
-    // Edges are rare and single elements long: this loop stays a loop.
     for_each_source<1>(k_left, [&](int i, const u16* source, int valid) {
       copy_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, col_stride_, valid);
     });
+    source_ += tile_stride_;
+  }
+
+  // The same for a k-tile whose depth exists: what the main loop does. With k contiguous, whole
+  // chunks exist or do not.
+  FASTGEMM_DEVICE void fetch_deep_async(u32 shared_tile) {
+    if constexpr (COPY_BYTES > 2 && Tile::MAJOR == Major::K) {
+      const int limit = outer_left_ - row(0);
+      for_each_source<CHUNKS>(DEPTH, [&](int i, const u16* source, int) {
+        copy_whole_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, row(i) - row(0), limit);
+      });
+    } else {
+      constexpr int UNROLL = COPY_BYTES == 2 ? 1 : CHUNKS;
+      for_each_source<UNROLL>(DEPTH, [&](int i, const u16* source, int valid) {
+        copy_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, col_stride_, valid);
+      });
+    }
     source_ += tile_stride_;
   }
 
@@ -153,7 +163,8 @@ class TileLoader {
 
   i64 row_stride_, col_stride_, tile_stride_;
   int outer_left_;
-  const u16* source_;  // of chunk 0 of the current k-tile
+  const u16* first_;   // of chunk 0 of k-tile 0
+  const u16* source_;  // and of the current one
 };
 
 }  // namespace fastgemm

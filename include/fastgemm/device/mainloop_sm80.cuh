@@ -9,7 +9,10 @@
 
 namespace fastgemm {
 
-// Stage t % NUM_STAGES holds k-tile t. Invariant at the top of iteration t:
+// Stage t % NUM_STAGES holds the t-th k-tile. The last k-tile of K comes first, since it may be
+// partial: all others have their whole depth, and the loop's copies need no look at K's end.
+//
+// Invariant at the top of iteration t:
 //   - k-tile t is complete in its stage, and the fragments of its slice 0 are in set 0;
 //   - k-tiles t+1 .. t+NUM_STAGES-2 are under way, one cp.async group each;
 //   - every warp has read all it needs of k-tile t-1, so its stage may be overwritten.
@@ -24,10 +27,8 @@ FASTGEMM_DEVICE void mainloop_sm80(WarpTile<Config>& tile, LoaderA a, LoaderB b,
   const auto stage_of = [&](int t) { return ring + t % STAGES * D::STAGE_BYTES; };
   const auto fetch = [&](int t) {
     if (t < k_tiles) {
-      const int k_left =
-          static_cast<int>(min_of<i64>(k - i64(t) * Config::BLOCK_K, Config::BLOCK_K));
-      a.fetch_async(stage_of(t), k_left);
-      b.fetch_async(stage_of(t) + D::ATile::Layout::BYTES, k_left);
+      a.fetch_deep_async(stage_of(t));
+      b.fetch_deep_async(stage_of(t) + D::ATile::Layout::BYTES);
     }
     ptx::cp_async_commit_group();  // an empty group past the end: the count below stays right
   };
@@ -36,8 +37,16 @@ FASTGEMM_DEVICE void mainloop_sm80(WarpTile<Config>& tile, LoaderA a, LoaderB b,
     ptx::bar_sync();  // everybody's has, and nobody reads the current k-tile any more
   };
 
+  const int k_left = static_cast<int>(k - i64(k_tiles - 1) * Config::BLOCK_K);
+  a.seek(k_tiles - 1);
+  b.seek(k_tiles - 1);
+  a.fetch_async(stage_of(0), k_left);
+  b.fetch_async(stage_of(0) + D::ATile::Layout::BYTES, k_left);
+  ptx::cp_async_commit_group();
+  a.seek(0);
+  b.seek(0);
 #pragma unroll 1
-  for (int t = 0; t < AHEAD; ++t) fetch(t);
+  for (int t = 1; t < AHEAD; ++t) fetch(t);
   wait_for_next();
   tile.load(stage_of(0), 0);
 

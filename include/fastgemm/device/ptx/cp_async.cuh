@@ -21,18 +21,23 @@ FASTGEMM_DEVICE void cp_async(u32 shared_address, const void* global, int valid_
                  : "memory");
 }
 
-// The same with all bytes valid: a third of the instructions, since the zero fill needs address
-// arithmetic.
+// All of BYTES where index < limit, else zeros: a predicate of the instruction, where a count of
+// bytes needs address arithmetic. The comparison stands in the assembly lest the compiler keep all
+// predicates of a loop at once, in general registers.
 template <int BYTES>
-FASTGEMM_DEVICE void cp_async(u32 shared_address, const void* global) {
+FASTGEMM_DEVICE void cp_async_below(u32 shared_address, const void* global, int index, int limit) {
   if constexpr (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address),
-                 "l"(global)
-                 : "memory");
+    asm volatile(
+        "{\n.reg .pred ignore;\nsetp.ge.s32 ignore, %2, %3;\n"
+        "cp.async.cg.shared.global.L2::128B [%0], [%1], 16, ignore;\n}" ::"r"(shared_address),
+        "l"(global), "r"(index), "r"(limit)
+        : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address), "l"(global),
-                 "n"(BYTES)
-                 : "memory");
+    asm volatile(
+        "{\n.reg .pred ignore;\nsetp.ge.s32 ignore, %3, %4;\n"
+        "cp.async.ca.shared.global [%0], [%1], %2, ignore;\n}" ::"r"(shared_address),
+        "l"(global), "n"(BYTES), "r"(index), "r"(limit)
+        : "memory");
 }
 
 // Closes this thread's current group of copies.
