@@ -6,6 +6,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
 #include <variant>
 
 #include "docstrings.hpp"
@@ -39,102 +40,81 @@ void add_repr(nb::class_<T>& type, Names names) {
   type.def("__repr__", [names](nb::handle self) { return repr_of(self, names); });
 }
 
-const Names config_fields = {"family",  "strategy",      "block_m",    "block_n",   "block_k",
-                             "warp_m",  "warp_n",        "num_stages", "swizzle",   "raster_group",
-                             "swap_ab", "staged_stores", "cluster_m",  "cluster_n", "multicast"};
-
-nb::dict fields_of(nb::handle config) {
-  nb::dict fields;
-  for (const char* name : config_fields) fields[name] = config.attr(name);
-  return fields;
-}
-
 using Int = std::optional<int>;
-using Bool = std::optional<bool>;
 using Text = std::optional<std::string>;
 
-GemmConfig make_config(const Text& family, Text strategy, Int block_m, Int block_n, Int block_k,
-                       Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-                       Bool swap_ab, Bool staged_stores, Int cluster_m, Int cluster_n,
-                       Bool multicast, Bool tma_stores, Bool dependent_launch) {
-  GemmConfig config;
-  if (family) config.family = family_from_name(*family);
-  config.strategy = std::move(strategy);
-  config.block_m = block_m;
-  config.block_n = block_n;
-  config.block_k = block_k;
-  config.warp_m = warp_m;
-  config.warp_n = warp_n;
-  config.num_stages = num_stages;
-  config.swizzle = swizzle;
-  config.raster_group = raster_group;
-  config.swap_ab = swap_ab;
-  config.staged_stores = staged_stores;
-  config.cluster_m = cluster_m;
-  config.cluster_n = cluster_n;
-  config.multicast = multicast;
-  config.tma_stores = tma_stores;
-  config.dependent_launch = dependent_launch;
-  return config;
+// A field of GemmConfig, and what a kernel was built with in its place.
+template <class T>
+struct Field {
+  const char* name;
+  std::optional<T> GemmConfig::* wish;
+  T KernelConfig::* built;
+};
+template <class T>
+Field(const char*, std::optional<T> GemmConfig::*, T KernelConfig::*) -> Field<T>;
+
+// All but family and strategy; a new field is a line here, and one of the docstring.
+#define FIELD(name) \
+  Field { #name, &GemmConfig::name, &KernelConfig::name }
+constexpr std::tuple fields = {
+    FIELD(block_m),      FIELD(block_n),   FIELD(block_k),       FIELD(warp_m),
+    FIELD(warp_n),       FIELD(split_k),   FIELD(num_stages),    FIELD(swizzle),
+    FIELD(raster_group), FIELD(swap_ab),   FIELD(staged_stores), FIELD(cluster_m),
+    FIELD(cluster_n),    FIELD(multicast), FIELD(tma_stores),    FIELD(dependent_launch),
+};
+#undef FIELD
+
+const Names config_fields = std::apply(
+    [](const auto&... field) { return Names{"family", "strategy", field.name...}; }, fields);
+
+nb::dict fields_of(nb::handle config) {
+  nb::dict values;
+  for (const char* name : config_fields) values[name] = config.attr(name);
+  return values;
 }
 
 // All fields that a kernel was built with, so that gemm(config=...) gives the same kernel again.
 GemmConfig resolved(const KernelConfig& kernel, const std::string& strategy) {
-  return make_config(name(kernel.family), strategy, kernel.block_m, kernel.block_n, kernel.block_k,
-                     kernel.warp_m, kernel.warp_n, kernel.num_stages, kernel.swizzle,
-                     kernel.raster_group, kernel.swap_ab, kernel.staged_stores, kernel.cluster_m,
-                     kernel.cluster_n, kernel.multicast, kernel.tma_stores,
-                     kernel.dependent_launch);
+  GemmConfig config;
+  config.family = kernel.family;
+  config.strategy = strategy;
+  std::apply([&](const auto&... field) { ((config.*field.wish = kernel.*field.built), ...); },
+             fields);
+  return config;
+}
+
+template <class... T>
+void bind_config_fields(nb::class_<GemmConfig>& type, const Field<T>&... field) {
+  type.def(
+          "__init__",
+          [](GemmConfig* self, const Text& family, Text strategy, std::optional<T>... values) {
+            GemmConfig config;
+            if (family) config.family = family_from_name(*family);
+            config.strategy = std::move(strategy);
+            std::apply([&](const Field<T>&... to) { ((config.*to.wish = values), ...); }, fields);
+            new (self) GemmConfig(std::move(config));
+          },
+          nb::kw_only(), "family"_a = nb::none(), "strategy"_a = nb::none(),
+          (nb::arg(field.name) = nb::none())...)
+      .def_prop_ro("family",
+                   [](const GemmConfig& c) { return c.family ? Text(name(*c.family)) : Text(); })
+      .def_ro("strategy", &GemmConfig::strategy);
+  (type.def_ro(field.name, field.wish), ...);
 }
 
 void bind_config(nb::module_& m) {
   nb::class_<GemmConfig> type(m, "GemmConfig", config_docstring);
+  std::apply([&](const auto&... field) { bind_config_fields(type, field...); }, fields);
   type.def(
-          "__init__",
-          [](GemmConfig* self, const Text& family, Text strategy, Int block_m, Int block_n,
-             Int block_k, Int warp_m, Int warp_n, Int num_stages, Bool swizzle, Int raster_group,
-             Bool swap_ab, Bool staged_stores, Int cluster_m, Int cluster_n, Bool multicast,
-             Bool tma_stores, Bool dependent_launch) {
-            new (self) GemmConfig(make_config(family, std::move(strategy), block_m, block_n,
-                                              block_k, warp_m, warp_n, num_stages, swizzle,
-                                              raster_group, swap_ab, staged_stores, cluster_m,
-                                              cluster_n, multicast, tma_stores, dependent_launch));
-          },
-          nb::kw_only(), "family"_a = nb::none(), "strategy"_a = nb::none(),
-          "block_m"_a = nb::none(), "block_n"_a = nb::none(), "block_k"_a = nb::none(),
-          "warp_m"_a = nb::none(), "warp_n"_a = nb::none(), "num_stages"_a = nb::none(),
-          "swizzle"_a = nb::none(), "raster_group"_a = nb::none(), "swap_ab"_a = nb::none(),
-          "staged_stores"_a = nb::none(), "cluster_m"_a = nb::none(), "cluster_n"_a = nb::none(),
-          "multicast"_a = nb::none(), "tma_stores"_a = nb::none(),
-          "dependent_launch"_a = nb::none())
-      .def_prop_ro("family",
-                   [](const GemmConfig& c) { return c.family ? Text(name(*c.family)) : Text(); })
-      .def_ro("strategy", &GemmConfig::strategy)
-      .def_ro("block_m", &GemmConfig::block_m)
-      .def_ro("block_n", &GemmConfig::block_n)
-      .def_ro("block_k", &GemmConfig::block_k)
-      .def_ro("warp_m", &GemmConfig::warp_m)
-      .def_ro("warp_n", &GemmConfig::warp_n)
-      .def_ro("num_stages", &GemmConfig::num_stages)
-      .def_ro("swizzle", &GemmConfig::swizzle)
-      .def_ro("raster_group", &GemmConfig::raster_group)
-      .def_ro("swap_ab", &GemmConfig::swap_ab)
-      .def_ro("staged_stores", &GemmConfig::staged_stores)
-      .def_ro("cluster_m", &GemmConfig::cluster_m)
-      .def_ro("cluster_n", &GemmConfig::cluster_n)
-      .def_ro("multicast", &GemmConfig::multicast)
-      .def_ro("tma_stores", &GemmConfig::tma_stores)
-      .def_ro("dependent_launch", &GemmConfig::dependent_launch)
-      .def(
           "__eq__", [](const GemmConfig& a, const GemmConfig& b) { return a == b; },
           nb::is_operator())
       .def("__hash__", [](const GemmConfig& c) { return std::hash<std::string>()(c.str()); })
       .def(
           "replace",
           [](nb::handle_t<GemmConfig> self, const nb::kwargs& changes) {
-            nb::dict fields = fields_of(self);
-            for (auto [name, value] : changes) fields[name] = value;
-            return self.type()(**fields);
+            nb::dict values = fields_of(self);
+            for (auto [name, value] : changes) values[name] = value;
+            return self.type()(**values);
           },
           nb::sig("def replace(self, **changes) -> GemmConfig"),
           "A config with the given fields changed; None hands a field back to the planner.")
@@ -196,6 +176,7 @@ nb::dict cost_dict(const Cost& cost) {
   fields["l2_us"] = cost.l2_us;
   fields["dram_us"] = cost.dram_us;
   fields["copy_us"] = cost.copy_us;
+  fields["reduce_us"] = cost.reduce_us;
   fields["overhead_us"] = cost.overhead_us;
   fields["waves"] = cost.waves;
   return fields;

@@ -24,16 +24,27 @@ FIELDS = {
     "num_stages": 3,
     "swizzle": False,
     "raster_group": 4,
+    "swap_ab": False,
     "staged_stores": True,
     "cluster_m": 2,
     "cluster_n": 1,
     "multicast": True,
+    "tma_stores": False,
+    "dependent_launch": True,
 }
 
 
 @pytest.fixture(scope="module")
 def kernel():
     return fastgemm.compile(fastgemm.plan(256, 256, 256, dtype="float16", arch="sm_80"))
+
+
+def test_these_are_all_fields():
+    properties = {n for n, v in vars(GemmConfig).items() if isinstance(v, property)}
+    assert properties == FIELDS.keys()
+    listed = fastgemm.plan(64, 64, 64, arch="sm_80").config
+    assert eval(repr(listed)) == listed
+    assert all(f"{name}=" in repr(listed) for name in FIELDS)
 
 
 def test_config_fields_are_none_unless_given():
@@ -67,6 +78,9 @@ def test_config_as_text_as_bytes_and_as_copy():
     assert eval(repr(config)) == config
     assert pickle.loads(pickle.dumps(config)) == config
     assert copy.deepcopy(config) == config
+    full = GemmConfig(**FIELDS)
+    assert pickle.loads(pickle.dumps(full)) == full
+    assert full.replace() == full
     assert config != "GemmConfig(family='sm80', block_m=64, swizzle=False)"
 
 
