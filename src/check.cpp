@@ -79,6 +79,10 @@ std::string refuse_shape(const KernelConfig& k) {
 std::string check(const KernelConfig& k, const HardwareSpec& hw) {
   std::string why = refuse_instructions(k, hw.arch);
   if (why.empty()) why = k.family == Family::sm90 ? refuse_shape_sm90(k) : refuse_shape(k);
+  if (why.empty() && (k.split_k < 1 || k.split_k > 1024))
+    why = "split_k has to be 1..1024 (1: off)";
+  if (why.empty() && k.split_k > 1 && k.tma_stores)
+    why = "split_k leaves partial sums in float32 by ordinary stores: tma_stores has to be off";
   if (why.empty() && (k.raster_group < 0 || k.raster_group > 1024))
     why = "raster_group has to be 0..1024 (0: off)";
   if (!why.empty()) return why;

@@ -48,6 +48,7 @@ std::string kernel_name(const KernelConfig& k) {
   s += "_stages" + n(k.num_stages) + "_raster" + n(k.raster_group);
   if (k.cluster() > 1)
     s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
+  if (k.split_k > 1) s += "_splitk";
   if (k.swap_ab) s += "_swapped";
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += "_pdl";
@@ -58,14 +59,17 @@ std::string kernel_name(const KernelConfig& k) {
   return s;
 }
 
+std::string reduce_kernel_name(const KernelConfig& k) { return kernel_name(k) + "_reduce"; }
+
 std::string kernel_source(const KernelConfig& k) {
   Source s;
-  const bool sm90 = k.family == Family::sm90;
+  const bool sm90 = k.family == Family::sm90, split = k.split_k > 1;
   s.line(std::string("#include \"fastgemm/device/gemm_kernel") + (sm90 ? "_sm90" : "") + ".cuh\"");
+  if (split) s.line("#include \"fastgemm/device/reduce_splits.cuh\"");
   s.line("using namespace fastgemm;");
   s.line("struct Config {");
   s.line(std::string("  using Input = ") + device_type(k.in) + ";");
-  s.line(std::string("  using Output = ") + device_type(k.out) + ";");
+  s.line(std::string("  using Output = ") + device_type(split ? DType::f32 : k.out) + ";");
   s.constant("FAMILY", device_family(k.family));
   s.constant("Major", "A_MAJOR", device_major(k.a_major));
   s.constant("Major", "B_MAJOR", device_major(k.b_major));
@@ -78,18 +82,19 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("SWIZZLE", k.swizzle);
   s.constant("RASTER_GROUP", k.raster_group);
   s.constant("STAGED_STORES", k.staged_stores);
+  s.constant("SPLIT_K", split);
+  s.constant("SWAP_AB", k.swap_ab);
+  s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   if (sm90) {
     s.constant("CLUSTER_M", k.cluster_m);
     s.constant("CLUSTER_N", k.cluster_n);
     s.constant("MULTICAST", k.multicast);
-    s.constant("SWAP_AB", k.swap_ab);
     s.constant("TMA_STORES", k.tma_stores);
-    s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);
-  s.constant("D_VECTOR", k.d_vector);
-  s.constant("HAS_C", k.has_c);
+  s.constant("D_VECTOR", split ? 4 : k.d_vector);
+  s.constant("HAS_C", k.has_c && !split);
   s.line("};");
   s.line("static_assert(SHARED_BYTES<Config> == " + std::to_string(shared_bytes(k)) + ");");
   s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) +
@@ -105,6 +110,18 @@ std::string kernel_source(const KernelConfig& k) {
     s.line("  gemm_kernel<Config>(params);");
   }
   s.line("}");
+  if (split) {
+    s.line("struct Finish : Config {");
+    s.line(std::string("  using Output = ") + device_type(k.out) + ";");
+    s.constant("D_VECTOR", k.d_vector);
+    s.constant("HAS_C", k.has_c);
+    s.line("};");
+    s.line("extern \"C\" __global__ void __launch_bounds__(REDUCE_THREADS)");
+    s.line(reduce_kernel_name(k) + "(const __grid_constant__ GemmParams partial,");
+    s.line("    const __grid_constant__ GemmParams params) {");
+    s.line("  reduce_splits<Finish>(partial, params);");
+    s.line("}");
+  }
   return s.str();
 }
 

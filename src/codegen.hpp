@@ -10,6 +10,9 @@ namespace fastgemm {
 // The kernel's extern "C" name, which profilers show: "fastgemm_sm80_bf16_kk_128x128x64_...".
 std::string kernel_name(const KernelConfig& kernel);
 
+// Of the second kernel in the same source, where K is split.
+std::string reduce_kernel_name(const KernelConfig& kernel);
+
 // About 20 lines: the Config struct and the entry. The rest is include/fastgemm/device/.
 std::string kernel_source(const KernelConfig& kernel);
 

@@ -23,6 +23,7 @@ void for_each_field(Config& c, Visit visit) {
   visit("block_k", c.block_k);
   visit("warp_m", c.warp_m);
   visit("warp_n", c.warp_n);
+  visit("split_k", c.split_k);
   visit("num_stages", c.num_stages);
   visit("swizzle", c.swizzle);
   visit("raster_group", c.raster_group);
@@ -42,10 +43,10 @@ std::string text(int i) { return std::to_string(i); }
 
 auto fields(const KernelConfig& c) {
   return std::make_tuple(c.family, c.in, c.out, c.a_major, c.b_major, c.block_m, c.block_n,
-                         c.block_k, c.warp_m, c.warp_n, c.num_stages, c.swizzle, c.raster_group,
-                         c.swap_ab, c.staged_stores, c.cluster_m, c.cluster_n, c.multicast,
-                         c.tma_stores, c.dependent_launch, c.a_copy_bytes, c.b_copy_bytes,
-                         c.d_vector, c.has_c);
+                         c.block_k, c.warp_m, c.warp_n, c.split_k, c.num_stages, c.swizzle,
+                         c.raster_group, c.swap_ab, c.staged_stores, c.cluster_m, c.cluster_n,
+                         c.multicast, c.tma_stores, c.dependent_launch, c.a_copy_bytes,
+                         c.b_copy_bytes, c.d_vector, c.has_c);
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ Family family_from_name(std::string_view wanted) {
 bool GemmConfig::operator==(const GemmConfig& o) const {
   const auto fields = [](const GemmConfig& c) {
     return std::tie(c.family, c.strategy, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n,
-                    c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores,
+                    c.split_k, c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores,
                     c.cluster_m, c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
   };
   return fields(*this) == fields(o);
@@ -112,6 +113,7 @@ std::string KernelConfig::str() const {
                   std::to_string(warp_m) + "x" + std::to_string(warp_n) + ", " +
                   std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages") +
                   ", raster " + std::to_string(raster_group);
+  if (split_k > 1) s += ", K split in " + std::to_string(split_k);
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) +
          (multicast ? "" : " without multicast");
@@ -184,12 +186,12 @@ int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {
 }
 
 std::int64_t grid_size(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
-  if (c.family != Family::sm90) return tiles_m(c, p) * tiles_n(c, p) * p.batch;
+  if (c.family != Family::sm90) return tiles_m(c, p) * tiles_n(c, p) * p.batch * c.split_k;
   const auto clusters_along = [](std::int64_t tiles, int ctas) {
     return (tiles + ctas - 1) / ctas;
   };
   const std::int64_t clusters = clusters_along(tiles_m(c, p), c.cluster_m) *
-                                clusters_along(tiles_n(c, p), c.cluster_n) * p.batch;
+                                clusters_along(tiles_n(c, p), c.cluster_n) * p.batch * c.split_k;
   const std::int64_t at_once = static_cast<std::int64_t>(hw.sms) * ctas_per_sm(c, hw) / c.cluster();
   return std::min(clusters, std::max<std::int64_t>(at_once, 1)) * c.cluster();
 }

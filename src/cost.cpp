@@ -24,12 +24,12 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
   const int resident = std::max(1, ctas_per_sm(c, hw));
-  const double k_tiles = ceil_div(static_cast<double>(p.k), c.block_k);
+  const double k_tiles = static_cast<double>(k_tiles_of_split(c, p));
 
   // Block tiles; a cluster computes its whole rectangle, whether it exists or not.
   const double tiles = ceil_div(static_cast<double>(tiles_m(c, p)), c.cluster_m) *
                        ceil_div(static_cast<double>(tiles_n(c, p)), c.cluster_n) * c.cluster() *
-                       static_cast<double>(p.batch);
+                       static_cast<double>(p.batch) * c.split_k;
   const double tiles_of_busiest_sm = ceil_div(tiles, hw.sms / c.cluster() * c.cluster());
   const double rounds = ceil_div(tiles_of_busiest_sm, resident);
 
@@ -90,8 +90,14 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       epilogue + (sm90 ? 0 : 800);  // sm80 starts a new CTA and fills its ring anew
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (1500 + epilogue) / cycles_per_us +
                   (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
-  r.total_us = r.overhead_us + std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us,
-                                         latency_us, r.l2_us, r.dram_us});
+  // Partial sums stay in L2 mostly; the second kernel starts behind the first.
+  if (c.split_k > 1) {
+    const double partial = static_cast<double>(workspace_bytes(p, c));
+    r.reduce_us = 2.5 + 2 * partial / (hw.sms * 25.0 * cycles_per_us);
+  }
+  r.total_us = r.reduce_us + r.overhead_us +
+               std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us, r.l2_us,
+                         r.dram_us});
   return r;
 }
 

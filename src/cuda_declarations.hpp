@@ -6,6 +6,7 @@
 #include <cstdint>
 
 struct CUctx_st;
+struct CUmemPoolHandle_st;
 struct CUfunc_st;
 struct CUmod_st;
 struct CUstream_st;
@@ -19,6 +20,7 @@ using CUdeviceptr = unsigned long long;
 using CUcontext = ::CUctx_st*;
 using CUfunction = ::CUfunc_st*;
 using CUmodule = ::CUmod_st*;
+using CUmemoryPool = ::CUmemPoolHandle_st*;
 using CUstream = ::CUstream_st*;
 using CUtensorMap = ::CUtensorMap_st;  // 128 bytes, see tensor_map.hpp
 using nvrtcProgram = ::_nvrtcProgram*;
@@ -126,6 +128,23 @@ enum nvrtcResult : unsigned {
   NVRTC_ERROR_BUILTIN_OPERATION_FAILURE = 7,
 };
 
+enum CUmemAllocationType : unsigned { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
+enum CUmemLocationType : unsigned { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+enum CUmemPool_attribute : unsigned { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 };
+
+struct CUmemPoolProps {
+  CUmemAllocationType allocType;
+  unsigned handleTypes;
+  struct {
+    CUmemLocationType type;
+    int id;
+  } location;
+  void* win32SecurityAttributes;
+  std::size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+};
+
 enum CUlaunchAttributeID : unsigned {
   CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
@@ -185,6 +204,12 @@ struct CUlaunchConfig {
   X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))      \
   X(mem_alloc, cuMemAlloc_v2, (CUdeviceptr * pointer, std::size_t bytes))                        \
   X(mem_free, cuMemFree_v2, (CUdeviceptr pointer))                                               \
+  X(mem_pool_create, cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps* properties))   \
+  X(mem_pool_set_attribute, cuMemPoolSetAttribute,                                               \
+    (CUmemoryPool pool, CUmemPool_attribute attribute, void* value))                             \
+  X(mem_alloc_from_pool_async, cuMemAllocFromPoolAsync,                                          \
+    (CUdeviceptr * pointer, std::size_t bytes, CUmemoryPool pool, CUstream stream))              \
+  X(mem_free_async, cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream))                      \
   X(memcpy_htod_async, cuMemcpyHtoDAsync_v2,                                                     \
     (CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream))                      \
   X(memcpy_dtoh_async, cuMemcpyDtoHAsync_v2,                                                     \

@@ -64,6 +64,8 @@ Ready prepare(const GemmProblem& problem, const DeviceContext& device, const Gem
   ready.launchable->tiles_m = static_cast<std::uint32_t>(tiles_m(p.kernel, as_computed));
   ready.launchable->tiles_n = static_cast<std::uint32_t>(tiles_n(p.kernel, as_computed));
   ready.launchable->ctas = static_cast<std::uint32_t>(p.ctas);
+  ready.launchable->k_tiles_of_split =
+      static_cast<std::uint32_t>(k_tiles_of_split(p.kernel, as_computed));
   return ready;
 }
 

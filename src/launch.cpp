@@ -1,9 +1,12 @@
 // Fills the kernel's arguments and hands it to the driver.
 #include "launch.hpp"
 
+#include <algorithm>
+
 #include "fastgemm/device/params.cuh"
 #include "planner.hpp"
 #include "tensor_map.hpp"
+#include "workspace.hpp"
 
 namespace fastgemm {
 namespace {
@@ -30,11 +33,63 @@ GemmParams params_of(const Launchable& l, const GemmProblem& p) {
   params.d_m_stride = p.d.row_stride;
   params.d_n_stride = p.d.col_stride;
   params.d_batch_stride = p.d.batch_stride;
+  params.splits = static_cast<unsigned>(l.config.split_k);
+  params.k_tiles_of_split = l.k_tiles_of_split;
   params.tiles_m = l.tiles_m;
   params.tiles_n = l.tiles_n;
   params.alpha = p.alpha;
   params.beta = p.beta;
   return params;
+}
+
+// The problem whose D is the partial sums: float32 matrices, one behind the other.
+GemmProblem partial_problem(GemmProblem p, void* workspace) {
+  p.alpha = 1;
+  p.beta = 0;
+  p.d.data = workspace;
+  p.d.dtype = DType::f32;
+  p.d.row_stride = workspace_pitch(p);
+  p.d.col_stride = 1;
+  p.d.batch_stride = p.m * p.d.row_stride;
+  return p;
+}
+
+void enqueue(CUfunction function, unsigned ctas, unsigned threads, unsigned shared_bytes,
+             bool early_start, void** arguments, const LoadedKernel& kernel, const GemmProblem& p,
+             Stream stream) {
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = ctas;
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = threads;
+  config.sharedMemBytes = shared_bytes;
+  config.hStream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = early_start ? 1 : 0;
+  const CUresult result = driver().launch_kernel_ex(&config, function, arguments, nullptr);
+  if (result != CUDA_SUCCESS)
+    throw_driver_error(result, "cuLaunchKernelEx",
+                       "kernel " + kernel.compiled->name + " with " + std::to_string(ctas) +
+                           " CTAs of " + std::to_string(threads) + " threads for " + describe(p) +
+                           " on device " + std::to_string(kernel.device.ordinal) + " (" +
+                           kernel.device.hardware.name + ")");
+}
+
+void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p,
+                 Stream stream) {
+  GemmParams params = params_of(l, p);
+  TensorMap maps[3];
+  void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
+  if (l.config.family == Family::sm90) {
+    maps[0] = tensor_map(tensor_box_a(p, l.config));
+    maps[1] = tensor_map(tensor_box_b(p, l.config));
+    if (l.config.tma_stores) maps[2] = tensor_map(tensor_box_d(p, l.config));
+  }
+  enqueue(kernel.function, l.ctas, static_cast<unsigned>(kernel.threads),
+          static_cast<unsigned>(kernel.dynamic_shared_bytes), l.config.dependent_launch, arguments,
+          kernel, p, stream);
 }
 
 }  // namespace
@@ -46,32 +101,17 @@ bool is_capturing(Stream stream) {
 }
 
 void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p, Stream stream) {
-  GemmParams params = params_of(l, p);
-  TensorMap maps[3];
-  void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
-  if (l.config.family == Family::sm90) {
-    maps[0] = tensor_map(tensor_box_a(p, l.config));
-    maps[1] = tensor_map(tensor_box_b(p, l.config));
-    if (l.config.tma_stores) maps[2] = tensor_map(tensor_box_d(p, l.config));
-  }
-  CUlaunchAttribute early_start{};
-  early_start.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  early_start.value.programmaticStreamSerializationAllowed = 1;
-  CUlaunchConfig config{};
-  config.gridDimX = l.ctas;
-  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.blockDimX = static_cast<unsigned>(kernel.threads);
-  config.sharedMemBytes = static_cast<unsigned>(kernel.dynamic_shared_bytes);
-  config.hStream = stream;
-  config.attrs = &early_start;
-  config.numAttrs = l.config.dependent_launch ? 1 : 0;
-  const CUresult result = driver().launch_kernel_ex(&config, kernel.function, arguments, nullptr);
-  if (result != CUDA_SUCCESS)
-    throw_driver_error(result, "cuLaunchKernelEx",
-                       "kernel " + kernel.compiled->name + " with " + std::to_string(l.ctas) +
-                           " CTAs of " + std::to_string(kernel.threads) + " threads for " +
-                           describe(p) + " on device " + std::to_string(kernel.device.ordinal) +
-                           " (" + kernel.device.hardware.name + ")");
+  if (l.config.split_k == 1) return launch_gemm(l, kernel, p, stream);
+
+  const Workspace workspace(kernel.device, workspace_bytes(p, l.config), stream);
+  const GemmProblem partial = partial_problem(p, workspace.data());
+  launch_gemm(l, kernel, partial, stream);
+  GemmParams from = params_of(l, partial), to = params_of(l, p);
+  void* arguments[] = {&from, &to};
+  constexpr unsigned reduce_threads = 256;  // device/reduce_splits.cuh
+  const std::int64_t ctas = (p.batch * p.m * p.n / 4 + reduce_threads - 1) / reduce_threads;
+  enqueue(kernel.reduce, static_cast<unsigned>(std::clamp<std::int64_t>(ctas, 1, 4096)),
+          reduce_threads, 0, l.config.dependent_launch, arguments, kernel, p, stream);
 }
 
 }  // namespace fastgemm

@@ -13,13 +13,13 @@ namespace fastgemm {
 struct Launchable {
   std::weak_ptr<LoadedKernel> kernel;  // the cache of loaded kernels decides how long it stays
   KernelConfig config;
-  std::uint32_t tiles_m, tiles_n, ctas;
+  std::uint32_t tiles_m, tiles_n, ctas, k_tiles_of_split;
 };
 
 bool is_capturing(Stream stream);
 
-// Enqueues the kernel for a canonical problem. Throws DeviceError that names kernel, problem and
-// device.
+// Enqueues the kernel (and with K split the one that adds up) for a canonical problem. Throws
+// DeviceError that names kernel, problem and device.
 void launch(const Launchable& launchable, const LoadedKernel& kernel, const GemmProblem& problem,
             Stream stream);
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen.hpp"
 #include "fastgemm/error.hpp"
 #include "log_internal.hpp"
 
@@ -88,6 +89,10 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
   check(api.module_load_data(&kernel->module, code.cubin.data()), "cuModuleLoadData", context);
   check(api.module_get_function(&kernel->function, kernel->module, code.name.c_str()),
         "cuModuleGetFunction", context);
+  if (plan.kernel.split_k > 1)
+    check(api.module_get_function(&kernel->reduce, kernel->module,
+                                  reduce_kernel_name(plan.kernel).c_str()),
+          "cuModuleGetFunction", context);
   check(api.func_set_attribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                plan.shared_bytes),
         "cuFuncSetAttribute", context);

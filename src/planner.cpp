@@ -88,7 +88,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 // that many CTAs exist.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
-  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch;
+  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k;
   const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
   const int wanted =
       k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
@@ -96,7 +96,7 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
   // Two, four or as many as fit: a kernel for every K would be many kernels.
-  const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
+  const std::int64_t k_tiles = k_tiles_of_split(k, p);
   int stages = k_tiles <= 2               ? 2
                : k_tiles <= 4             ? 4
                : k.family != Family::sm90 ? 6
@@ -137,7 +137,16 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, cons
   k.cluster_m = wish.cluster_m.value_or(t.cluster_m);
   k.cluster_n = wish.cluster_n.value_or(t.cluster_n);
   const bool sm90 = family == Family::sm90;
-  k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores);
+  // No split is empty: as many as asked for, or the most whose share of the k-tiles covers K.
+  k.split_k = wish.split_k.value_or(t.split_k);
+  if (k.split_k > 1 && k.block_k > 0) {
+    const std::int64_t k_tiles = std::max<std::int64_t>((p.k + k.block_k - 1) / k.block_k, 1);
+    k.split_k = static_cast<int>(std::min<std::int64_t>(k.split_k, k_tiles));
+    const std::int64_t share = k_tiles_of_split(k, p);
+    k.split_k = static_cast<int>((k_tiles + share - 1) / share);
+  }
+  k.tma_stores =
+      wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
   k.multicast = wish.multicast.value_or(k.cluster() > 1) && k.cluster() > 1;
   k.warp_m = k.warp_n = 16;
@@ -235,6 +244,17 @@ GemmProblem oriented(const KernelConfig& k, const GemmProblem& p) {
   return k.swap_ab ? transposed(p) : p;
 }
 
+std::int64_t k_tiles_of_split(const KernelConfig& k, const GemmProblem& p) {
+  const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
+  return (k_tiles + k.split_k - 1) / k.split_k;
+}
+
+std::int64_t workspace_pitch(const GemmProblem& p) { return (p.n + 7) / 8 * 8; }
+
+std::size_t workspace_bytes(const GemmProblem& p, const KernelConfig& k) {
+  return static_cast<std::size_t>(p.batch * k.split_k * p.m * workspace_pitch(p)) * sizeof(float);
+}
+
 std::uint64_t ProblemTraits::code() const {
   std::uint64_t code = 0;
   for (int field : {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
@@ -302,8 +322,8 @@ std::string Plan::explain() const {
   s += "  predicted  " +
        format("Tensor Cores %.1f us, shared memory %.1f, L2 %.1f, ", cost.tensor_us, cost.shared_us,
               cost.l2_us) +
-       format("DRAM %.1f, narrow copies %.1f, overhead %.1f\n", cost.dram_us, cost.copy_us,
-              cost.overhead_us);
+       format("DRAM %.1f, narrow copies %.1f, ", cost.dram_us, cost.copy_us) +
+       format("adding up splits %.1f, overhead %.1f\n", cost.reduce_us, cost.overhead_us);
   s += "  considered\n";
   for (const Candidate& c : considered)
     s += c.refused.empty()

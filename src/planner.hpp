@@ -14,6 +14,7 @@ namespace fastgemm {
 struct Tiling {
   int block_m, block_n, block_k;
   int cluster_m = 1, cluster_n = 1;
+  int split_k = 1;
 };
 
 struct Strategy {
@@ -63,6 +64,12 @@ int ctas_per_sm(const KernelConfig& kernel, const HardwareSpec& hardware);
 // Block tiles along M and N of one matrix of the batch.
 std::int64_t tiles_m(const KernelConfig& kernel, const GemmProblem& problem);
 std::int64_t tiles_n(const KernelConfig& kernel, const GemmProblem& problem);
+
+// With K split: k-tiles of each split but the last, and the float32 workspace for the partial sums,
+// whose rows are 32-byte aligned.
+std::int64_t k_tiles_of_split(const KernelConfig& kernel, const GemmProblem& problem);
+std::int64_t workspace_pitch(const GemmProblem& problem);
+std::size_t workspace_bytes(const GemmProblem& problem, const KernelConfig& kernel);
 
 // CTAs to launch: one for every block tile or, of the persistent family sm90, as many as run at
 // once.

@@ -70,6 +70,29 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
   return t;
 }
 
+// For few tiles and a deep K: split K, until every SM has a tile and at least eight k-tiles for it.
+Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
+  Tilings all;
+  if (family < Family::sm80 || p.k < 1024) return all;
+  const auto add = [&](Tiling t) {
+    const std::int64_t tiles =
+        (p.m + t.block_m - 1) / t.block_m * ((p.n + t.block_n - 1) / t.block_n) * p.batch;
+    const std::int64_t most =
+        std::min<std::int64_t>(hw.sms / std::max<std::int64_t>(tiles, 1), p.k / (8 * t.block_k));
+    if (most < 2) return;
+    t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
+    all.push_back(t);
+    if (most >= 4) {
+      t.split_k /= 2;
+      all.push_back(t);
+    }
+  };
+  for (int block_m : {64, 128})
+    for (int block_n : {16, 32, 64, 128, 256})
+      if (family == Family::sm90 || block_n <= 128) add({block_m, block_n, 64});
+  return all;
+}
+
 // For a few rows or columns (decode): no more of them than there are, and the other side long
 // enough to keep the memory busy.
 Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
@@ -93,9 +116,9 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 
 const std::vector<Strategy>& strategy_list() {
   static const std::vector<Strategy> list = {
-      {"large_tiles", large_tiles},   {"square_tiles", square_tiles},
-      {"small_tiles", small_tiles},   {"wave_fitting_tiles", wave_fitting_tiles},
-      {"skinny_tiles", skinny_tiles},
+      {"large_tiles", large_tiles},     {"square_tiles", square_tiles},
+      {"small_tiles", small_tiles},     {"wave_fitting_tiles", wave_fitting_tiles},
+      {"split_k_tiles", split_k_tiles}, {"skinny_tiles", skinny_tiles},
   };
   return list;
 }

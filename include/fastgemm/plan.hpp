@@ -26,6 +26,7 @@ struct FASTGEMM_API GemmConfig {
   std::optional<int> block_m, block_n, block_k;
   // Warp tile: the part of the block tile of one warp (family sm90: of one warpgroup).
   std::optional<int> warp_m, warp_n;
+  std::optional<int> split_k;         // parts of K that CTAs sum up independently; 1 is off
   std::optional<int> num_stages;      // depth of the shared-memory ring; 1 is off
   std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
   std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
@@ -54,6 +55,7 @@ struct FASTGEMM_API KernelConfig {
   int block_m = 0, block_n = 0, block_k = 0, warp_m = 0, warp_n = 0, num_stages = 0;
   bool swizzle = true;
   int raster_group = 0;
+  int split_k = 1;
   bool swap_ab = false;
   bool staged_stores = true;
   int cluster_m = 1, cluster_n = 1;
@@ -82,6 +84,7 @@ struct Cost {
   double l2_us = 0;        // operands from L2 into shared memory
   double dram_us = 0;      // every byte once from and to DRAM
   double copy_us = 0;      // narrow copies: instructions, where 16-byte reads are not possible
+  double reduce_us = 0;    // split K: partial sums written, read and added
   double overhead_us = 0;  // launch, first fetch, epilogue of the last wave
   double total_us = 0;
 };

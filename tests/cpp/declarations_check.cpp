@@ -42,6 +42,7 @@ SAME_ENUM(CUtensorMapSwizzle)
 SAME_ENUM(CUtensorMapL2promotion)
 SAME_ENUM(CUtensorMapFloatOOBfill)
 SAME_ENUM(CUlaunchAttributeID)
+SAME_ENUM(CUmemPool_attribute)
 SAME_ENUM(nvrtcResult)
 
 #define SAME_TYPE(name) static_assert(std::is_same_v<fastgemm::name, ::name>, #name);
@@ -51,6 +52,7 @@ SAME_TYPE(CUcontext)
 SAME_TYPE(CUfunction)
 SAME_TYPE(CUmodule)
 SAME_TYPE(CUstream)
+SAME_TYPE(CUmemoryPool)
 SAME_TYPE(CUtensorMap)
 SAME_TYPE(nvrtcProgram)
 
@@ -119,6 +121,9 @@ SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_NONE)
 SAME_VALUE(CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 SAME_VALUE(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
 SAME_VALUE(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+SAME_VALUE(CU_MEM_ALLOCATION_TYPE_PINNED)
+SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE)
+SAME_VALUE(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 SAME_VALUE(NVRTC_SUCCESS)
 SAME_VALUE(NVRTC_ERROR_OUT_OF_MEMORY)
 SAME_VALUE(NVRTC_ERROR_INVALID_OPTION)
@@ -132,6 +137,10 @@ static_assert(sizeof(fastgemm::TensorMap) == sizeof(::CUtensorMap) &&
 template <>
 struct Theirs<const fastgemm::CUlaunchConfig*> {
   using type = const ::CUlaunchConfig*;
+};
+template <>
+struct Theirs<const fastgemm::CUmemPoolProps*> {
+  using type = const ::CUmemPoolProps*;
 };
 #define SAME_MEMBER(structure, member)                                                    \
   static_assert(offsetof(fastgemm::structure, member) == offsetof(::structure, member) && \
@@ -147,6 +156,10 @@ SAME_MEMBER(CUlaunchConfig, sharedMemBytes)
 SAME_MEMBER(CUlaunchConfig, hStream)
 SAME_MEMBER(CUlaunchConfig, attrs)
 SAME_MEMBER(CUlaunchConfig, numAttrs)
+SAME_MEMBER(CUmemPoolProps, allocType)
+SAME_MEMBER(CUmemPoolProps, handleTypes)
+SAME_MEMBER(CUmemPoolProps, location)
+static_assert(sizeof(fastgemm::CUmemPoolProps) == sizeof(::CUmemPoolProps));
 SAME_MEMBER(CUlaunchAttribute, id)
 SAME_MEMBER(CUlaunchAttribute, value)
 SAME_MEMBER(CUlaunchAttributeValue, programmaticStreamSerializationAllowed)

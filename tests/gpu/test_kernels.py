@@ -47,6 +47,7 @@ KNOBS_SM80 = {
     "odd tile": dict(block_m=48, block_n=80, warp_m=48, warp_n=16),
     "12 chunks a row": dict(block_m=96, block_n=160, warp_m=48, warp_n=32),
     "large": dict(block_m=256, block_n=128, block_k=64, num_stages=4),
+    "split in 3": dict(split_k=3),
 }
 
 
@@ -110,6 +111,9 @@ KNOBS_SM90 = {
     "128 deep": dict(block_k=128, block_n=64),
     "128 deep, 2x1": dict(block_k=128, block_n=64, cluster_m=2),
     "256 deep": dict(block_k=256, block_m=64, block_n=32, num_stages=2),
+    "split in 3": dict(split_k=3),
+    "split in 2, 2x1": dict(split_k=2, cluster_m=2),
+    "swapped, split in 5": dict(swap_ab=True, split_k=5, block_n=16),
     "swapped": dict(swap_ab=True),
     "swapped, 256 deep": dict(swap_ab=True, block_k=256, block_m=64, block_n=16, num_stages=3),
     "swapped, narrow": dict(swap_ab=True, block_m=64, block_n=16, num_stages=8),

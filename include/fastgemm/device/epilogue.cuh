@@ -56,21 +56,23 @@ struct OutputTile {
   int rows_left, cols_left;
   float alpha, beta;
 
-  FASTGEMM_DEVICE OutputTile(const GemmParams& p, const TileIndex& index)
+  // Of the elements from (m0, n0) of matrix `batch` on, of which rows x cols exist.
+  FASTGEMM_DEVICE OutputTile(const GemmParams& p, i64 batch, i64 m0, i64 n0, i64 rows, i64 cols)
       : c_m_stride(p.c_m_stride),
         c_n_stride(p.c_n_stride),
         d_m_stride(p.d_m_stride),
         d_n_stride(p.d_n_stride),
+        rows_left(static_cast<int>(min_of<i64>(rows, 1 << 30))),
+        cols_left(static_cast<int>(min_of<i64>(cols, 1 << 30))),
         alpha(p.alpha),
         beta(p.beta) {
-    const i64 m0 = i64(index.m) * Config::BLOCK_M, n0 = i64(index.n) * Config::BLOCK_N;
-    c = static_cast<const Bits*>(p.c) + index.batch * p.c_batch_stride + m0 * c_m_stride +
+    c = static_cast<const Bits*>(p.c) + batch * p.c_batch_stride + m0 * c_m_stride +
         n0 * c_n_stride;
-    d = static_cast<Bits*>(p.d) + index.batch * p.d_batch_stride + m0 * d_m_stride +
-        n0 * d_n_stride;
-    rows_left = static_cast<int>(min_of<i64>(p.m - m0, Config::BLOCK_M));
-    cols_left = static_cast<int>(min_of<i64>(p.n - n0, Config::BLOCK_N));
+    d = static_cast<Bits*>(p.d) + batch * p.d_batch_stride + m0 * d_m_stride + n0 * d_n_stride;
   }
+  FASTGEMM_DEVICE OutputTile(const GemmParams& p, const TileIndex& index)
+      : OutputTile(p, index.batch, i64(index.m) * Config::BLOCK_M, i64(index.n) * Config::BLOCK_N,
+                   p.m - i64(index.m) * Config::BLOCK_M, p.n - i64(index.n) * Config::BLOCK_N) {}
 
   // Finishes COUNT neighbouring sums of one row and stores them, as far as they exist.
   template <int COUNT>

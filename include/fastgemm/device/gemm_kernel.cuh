@@ -42,8 +42,16 @@ FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
   const TileIndex index = raster<Config::RASTER_GROUP>(ptx::block_index(), p.tiles_m, p.tiles_n);
   const i64 m0 = i64(index.m) * Config::BLOCK_M, n0 = i64(index.n) * Config::BLOCK_N;
 
-  const u16* a = static_cast<const u16*>(p.a) + index.batch * p.a_batch_stride + m0 * p.a_m_stride;
-  const u16* b = static_cast<const u16*>(p.b) + index.batch * p.b_batch_stride + n0 * p.b_n_stride;
+  const int k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
+  const SplitIndex split =
+      split_index<Config::SPLIT_K>(index.batch, k_tiles, p.splits, p.k_tiles_of_split);
+  const i64 k0 = i64(split.first_k_tile) * Config::BLOCK_K;
+  const i64 k = min_of<i64>(p.k - k0, i64(split.k_tiles) * Config::BLOCK_K);
+
+  const u16* a = static_cast<const u16*>(p.a) + split.batch * p.a_batch_stride + m0 * p.a_m_stride +
+                 k0 * p.a_k_stride;
+  const u16* b = static_cast<const u16*>(p.b) + split.batch * p.b_batch_stride + n0 * p.b_n_stride +
+                 k0 * p.b_k_stride;
   TileLoader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS> load_a(a, p.a_m_stride,
                                                                          p.a_k_stride, p.m - m0);
   TileLoader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS> load_b(b, p.b_n_stride,
@@ -51,9 +59,9 @@ FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
   WarpTile<Config> tile;
   tile.clear();
   if constexpr (Config::FAMILY == 80)
-    mainloop_sm80<Config>(tile, load_a, load_b, p.k, ring);
+    mainloop_sm80<Config>(tile, load_a, load_b, k, ring);
   else
-    mainloop_sm70<Config>(tile, load_a, load_b, p.k, ring);
+    mainloop_sm70<Config>(tile, load_a, load_b, k, ring);
 
   using Mma = typename WarpTile<Config>::Mma;
   const OutputTile<Config> out(p, index);

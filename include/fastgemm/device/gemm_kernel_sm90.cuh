@@ -59,7 +59,8 @@ FASTGEMM_DEVICE TileIndex tile_index(const GemmParams& p, u32 i, u32 cta_rank) {
 template <class Config, class Body>
 FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body) {
   constexpr u32 CLUSTER = RingSm90<Config>::CLUSTER;
-  const u32 tiles = cluster_rows<Config>(p) * cluster_cols<Config>(p) * static_cast<u32>(p.batch);
+  const u32 tiles = cluster_rows<Config>(p) * cluster_cols<Config>(p) * static_cast<u32>(p.batch) *
+                    (Config::SPLIT_K ? p.splits : 1);
   for (u32 i = ptx::block_index() / CLUSTER; i < tiles; i += ptx::grid_size() / CLUSTER)
     body(tile_index<Config>(p, i, cta_rank));
 }
@@ -76,7 +77,10 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
   const int warpgroup = thread / WARPGROUP_THREADS;
   const bool is_producer = thread == Ring::CONSUMERS * WARPGROUP_THREADS;
   const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
-  const int k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
+  const int all_k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
+  const auto split_of = [&](const TileIndex& index) {
+    return split_index<Config::SPLIT_K>(index.batch, all_k_tiles, p.splits, p.k_tiles_of_split);
+  };
 
   if (thread == 0) {
     ptx::prefetch_tensormap(a_map);
@@ -94,8 +98,10 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     ptx::griddepcontrol_launch_dependents();
     if (is_producer) {
       const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
-      const TileSource<Config> source(p, a_map, b_map, first, cta_rank);
-      for (int t = 0; t < min_of(k_tiles, PREFETCHED_K_TILES); ++t) source.prefetch(t);
+      const SplitIndex split = split_of(first);
+      const TileSource<Config> source(p, a_map, b_map, first, split.batch, cta_rank);
+      for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
+        source.prefetch(split.first_k_tile + t);
     }
     ptx::griddepcontrol_wait();
   }
@@ -105,7 +111,9 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 32>();
     if (is_producer)
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-        produce<Config>(ring, at, TileSource<Config>(p, a_map, b_map, index, cta_rank), k_tiles);
+        const SplitIndex split = split_of(index);
+        produce<Config>(ring, at, TileSource<Config>(p, a_map, b_map, index, split.batch, cta_rank),
+                        split);
       });
     ptx::bar_warp_sync();
   } else {
@@ -115,7 +123,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     WarpgroupTile<Config> tile;
     int panel = 0;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-      consume<Config>(ring, at, tile, first_row, k_tiles);
+      consume<Config>(ring, at, tile, first_row, split_of(index).k_tiles);
       if constexpr (Config::TMA_STORES) {
         epilogue_tma<typename Config::Output, Config::SWAP_AB>(
             tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + first_row,

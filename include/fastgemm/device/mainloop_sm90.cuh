@@ -55,13 +55,13 @@ struct TileSource {
   int m_rank, n_rank;
 
   FASTGEMM_DEVICE TileSource(const GemmParams& p, const TensorMap& a, const TensorMap& b,
-                             const TileIndex& index, u32 cta_rank)
+                             const TileIndex& index, i64 batch, u32 cta_rank)
       : a_map(a),
         b_map(b),
         m(index.m * Config::BLOCK_M),
         n(index.n * Config::BLOCK_N),
-        a_batch(p.a_batch_stride ? static_cast<int>(index.batch) : 0),
-        b_batch(p.b_batch_stride ? static_cast<int>(index.batch) : 0),
+        a_batch(p.a_batch_stride ? static_cast<int>(batch) : 0),
+        b_batch(p.b_batch_stride ? static_cast<int>(batch) : 0),
         m_rank(cta_rank % Config::CLUSTER_M),
         n_rank(cta_rank / Config::CLUSTER_M) {}
 
@@ -101,15 +101,15 @@ struct TileSource {
   }
 };
 
-// Fetches the k-tiles of a block tile.
+// Fetches the k-tiles of a block tile, or of a split of it.
 template <class Config>
 FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
-                             const TileSource<Config>& source, int k_tiles) {
+                             const TileSource<Config>& source, const SplitIndex& split) {
 #pragma unroll 1
-  for (int t = 0; t < k_tiles; ++t, at.advance()) {
+  for (int t = 0; t < split.k_tiles; ++t, at.advance()) {
     ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);
     ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), RingSm90<Config>::STAGE_BYTES);
-    source.fetch(ring, at.stage, t);
+    source.fetch(ring, at.stage, split.first_k_tile + t);
   }
 }
 

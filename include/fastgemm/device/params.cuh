@@ -14,6 +14,8 @@ struct GemmParams {
   long long b_n_stride, b_k_stride, b_batch_stride;
   long long c_m_stride, c_n_stride, c_batch_stride;
   long long d_m_stride, d_n_stride, d_batch_stride;
+  unsigned int splits;            // of K: 1 is off
+  unsigned int k_tiles_of_split;  // k-tiles of each split but the last
   unsigned int tiles_m, tiles_n;  // block tiles of one matrix of the batch
   float alpha, beta;
 };

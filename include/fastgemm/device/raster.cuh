@@ -35,4 +35,19 @@ FASTGEMM_DEVICE TileIndex raster(u32 cta, u32 tiles_m, u32 tiles_n) {
   }
 }
 
+// Which k-tiles a CTA multiplies, and of which matrix: with K split, matrix b * splits + s of the
+// grid is split s of matrix b of the batch.
+struct SplitIndex {
+  i64 batch;
+  int first_k_tile, k_tiles;
+};
+
+template <bool SPLIT_K>
+FASTGEMM_DEVICE SplitIndex split_index(i64 matrix, int k_tiles, u32 splits, u32 k_tiles_of_split) {
+  if constexpr (!SPLIT_K) return {matrix, 0, k_tiles};
+  const i64 batch = matrix / splits;
+  const int first = static_cast<int>((matrix - batch * splits) * k_tiles_of_split);
+  return {batch, first, min_of(k_tiles - first, static_cast<int>(k_tiles_of_split))};
+}
+
 }  // namespace fastgemm

@@ -1,0 +1,53 @@
+// The second kernel of a split K: adds the partial sums in a fixed order, and finishes D.
+#pragma once
+
+#include "fastgemm/device/epilogue.cuh"
+#include "fastgemm/device/params.cuh"
+#include "fastgemm/device/ptx/dependent_launch.cuh"
+#include "fastgemm/device/ptx/global.cuh"
+#include "fastgemm/device/ptx/thread.cuh"
+
+namespace fastgemm {
+
+constexpr int REDUCE_THREADS = 256;
+
+// With Config::SPLIT_K, split s of batch b leaves its sums of A[:, K_s] * B[K_s, :] in matrix
+// b * splits + s of a float32 workspace, whose rows have a pitch of d_m_stride. A thread adds up
+// COUNT neighbouring elements; threads of a warp go along whichever side of D is contiguous.
+template <class Config>
+FASTGEMM_DEVICE void reduce_splits(const GemmParams& partial, const GemmParams& p) {
+  constexpr int COUNT = max_of(Config::D_VECTOR, 4);
+  if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_wait();
+
+  const i64 vectors = (p.n + COUNT - 1) / COUNT;  // of a row
+  const i64 total = p.batch * p.m * vectors;
+  for (i64 i = i64(ptx::block_index()) * REDUCE_THREADS + ptx::thread_index(); i < total;
+       i += i64(ptx::grid_size()) * REDUCE_THREADS) {
+    const i64 matrix = i / (p.m * vectors), within = i - matrix * p.m * vectors;
+    const i64 row = Config::SWAP_AB ? within % p.m : within / vectors;
+    const i64 col = (Config::SWAP_AB ? within / p.m : within % vectors) * COUNT;
+    const float* source = static_cast<const float*>(partial.d) +
+                          matrix * p.splits * partial.d_batch_stride + row * partial.d_m_stride +
+                          col;
+    float sum[COUNT] = {};
+    for (u32 split = 0; split < p.splits; ++split, source += partial.d_batch_stride)
+#pragma unroll
+      for (int j = 0; j < COUNT; j += 4) {
+        u32 words[4];
+        ptx::ld_global_words<4>(words, source + j);
+#pragma unroll
+        for (int x = 0; x < 4; ++x) sum[j + x] += __uint_as_float(words[x]);
+      }
+    const OutputTile<Config> out(p, matrix, row, col, 1, p.n - col);
+    if constexpr (Config::D_VECTOR >= 4)
+      out.template finish<COUNT>(0, 0, sum);
+    else
+#pragma unroll
+      for (int j = 0; j < COUNT; ++j) {
+        const float one[1] = {sum[j]};
+        out.template finish<1>(0, j, one);
+      }
+  }
+}
+
+}  // namespace fastgemm
