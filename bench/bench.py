@@ -7,7 +7,6 @@ The floor of a product is the larger of bytes / bandwidth and flops / peak rate.
 the data sheet's (fastgemm.devices()) unless --read-gbps and --peak-tflops give measured ones.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,20 +16,17 @@ import time
 from pathlib import Path
 from statistics import geometric_mean, median
 
-import torch
-from machine import ceilings, machine
+from machine import ceilings, gpu, make_parser, provenance, require_gpu, torch, write
 from providers import PROVIDERS
 from shapes import SUITES
-from timing import DTYPES, Operands, microseconds, worst_error
+from timing import Operands, microseconds, worst_error
 
 HERE = Path(__file__).resolve().parent
 
 
 def measure(shape, calls, options, ceiling):
     operands = Operands(shape.m, shape.n, shape.k, options.dtype, options.layout)
-    floor = max(
-        operands.bytes / ceiling["read_bytes_per_us"], operands.flops / ceiling["flops_per_us"]
-    )
+    floor = operands.floor_us(ceiling)
     row = {**shape._asdict(), "floor_us": floor, "us": {}, "error": {}, "not_run": {}}
     runnable = {}
     for name, call in calls.items():
@@ -60,7 +56,8 @@ def host_microseconds(call, dtype, calls_in_batch=200, batches=25):
 def first_calls():
     """First product of a new process: with an empty disk cache, then from the disk cache."""
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "FASTGEMM_CACHE_DIR": cache}
+        # Nor may NVRTC take the kernel from the cache that it keeps where there is a driver.
+        environment = {**os.environ, "FASTGEMM_CACHE_DIR": cache, "CUDA_CACHE_DISABLE": "1"}
         command = [sys.executable, HERE / "first_call.py"]
         cold, disk = (
             json.loads(subprocess.check_output(command, env=environment, text=True))
@@ -97,17 +94,14 @@ def print_summary(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--suite", choices=SUITES, default="readme")
-    parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
-    parser.add_argument("--layout", choices=("nn", "nt", "tn", "tt"), default="nt")
     parser.add_argument("--providers", default=",".join(PROVIDERS), help="comma-separated")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--read-gbps", type=float, help="measured read bandwidth, 10^9 bytes/s")
     parser.add_argument("--peak-tflops", type=float, help="measured peak rate, 10^12 flops/s")
-    parser.add_argument("--commit", help="where the sources have no git history with them")
-    parser.add_argument("--out", default="results.json")
     options = parser.parse_args()
+    require_gpu()
 
     calls = {}
     for name in options.providers.split(","):
@@ -115,8 +109,7 @@ def main():
             calls[name] = PROVIDERS[name]()
         except ImportError as error:
             print(f"{name}: {error}")
-    results = {**machine(), "dtype": options.dtype, "layout": options.layout}
-    results["commit"] = options.commit or results["commit"]
+    results = {**provenance("bench", options), **gpu()}
     results["ceilings"] = ceilings(options.read_gbps, options.peak_tflops)
     results["rows"] = []
     for shape in SUITES[options.suite]:
@@ -133,7 +126,7 @@ def main():
     results["first_call_ms"] = first_calls()
     print("host time a call, us:", results["host_us"])
     print("first call, ms:", results["first_call_ms"])
-    Path(options.out).write_text(json.dumps(results, indent=1) + "\n")
+    write(results, options.out)
 
 
 if __name__ == "__main__":

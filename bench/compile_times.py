@@ -3,14 +3,11 @@
 python bench/compile_times.py --arch sm_80,sm_90,sm_120        # needs NVRTC, no GPU
 """
 
-import argparse
-import json
 import os
 import statistics
-import tempfile
-from pathlib import Path
 
 import fastgemm
+from machine import make_parser, provenance, write
 from shapes import SUITES
 
 ARCHS = "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_103,sm_120,sm_121"
@@ -20,8 +17,9 @@ def compile_picks(arch, options):
     """One row for each different kernel that the planner picks for the suite on `arch`."""
     rows = {}
     for shape in SUITES[options.suite]:
+        dtype = "float16" if arch == "sm_75" else options.dtype
         plan = fastgemm.plan(
-            shape.m, shape.n, shape.k, dtype=options.dtype, layout=options.layout, arch=arch
+            shape.m, shape.n, shape.k, dtype=dtype, layout=options.layout, arch=arch
         )
         kernel = fastgemm.compile(plan)
         if kernel.source in rows:
@@ -52,28 +50,32 @@ def print_rows(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--arch", default=ARCHS, help="comma-separated")
     parser.add_argument("--suite", choices=SUITES, default="all")
-    parser.add_argument("--dtype", choices=("bfloat16", "float16"), default="float16")
-    parser.add_argument("--layout", choices=("nn", "nt", "tn", "tt"), default="nt")
-    parser.add_argument("--out", help="also write the rows as JSON")
     options = parser.parse_args()
 
-    rows = []
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ["FASTGEMM_CACHE_DIR"] = cache
-        for arch in options.arch.split(","):
-            rows += compile_picks(arch, options)
-            print_rows(row for row in rows if row["arch"] == arch)
-    times = [row["compile_ms"] for row in rows]
-    spilled = sum(row["spill_bytes"] > 0 for row in rows)
+    # No cache on disk: neither fastgemm's nor the one that NVRTC keeps where there is a driver.
+    os.environ.update(FASTGEMM_CACHE_MB="0", CUDA_CACHE_DISABLE="1")
+    results = provenance("compile_times", options)
+    try:
+        results["nvrtc"] = fastgemm.nvrtc_info().version
+    except fastgemm.CompileError as error:
+        raise SystemExit(str(error).splitlines()[0]) from None
+    unlisted = fastgemm.GemmConfig(raster_group=3)  # NVRTC's own start is not what is measured
+    fastgemm.compile(fastgemm.plan(64, 64, 64, arch="sm_80", config=unlisted))
+    results["rows"] = []
+    for arch in options.arch.split(","):
+        rows = compile_picks(arch, options)
+        print_rows(rows)
+        results["rows"] += rows
+    times = [row["compile_ms"] for row in results["rows"]]
+    spilled = sum(row["spill_bytes"] > 0 for row in results["rows"])
     print(
-        f"{len(rows)} kernels: median {statistics.median(times):.0f} ms, most {max(times):.0f} ms,"
+        f"{len(times)} kernels: median {statistics.median(times):.0f} ms, most {max(times):.0f} ms,"
         f" {spilled} with spills"
     )
-    if options.out:
-        Path(options.out).write_text(json.dumps(rows, indent=1) + "\n")
+    write(results, options.out)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,27 @@
-"""Writes the README's benchmark tables from JSON files of bench.py, between two marker comments."""
+"""Writes the README's tables from the JSON files of the benchmarks, between two marker comments."""
 
 import argparse
 import json
 from pathlib import Path
+from statistics import median
 
 BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
 README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+def source(results):
+    """Where the numbers come from."""
+    machine = f"{results['gpu']}, driver {results['driver']}, " if "gpu" in results else ""
+    return (
+        f"{machine}{results['dtype']}, layout {results['layout'].upper()}, commit "
+        f"{results['commit']}, {results['date']}."
+    )
+
+
+def lines_of(header, rows):
+    """A Markdown table; the first column is text, the others are numbers."""
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return ["| " + " | ".join(cells) + " |" for cells in (header, rule, *rows)]
 
 
 def peer_us(row):
@@ -14,38 +30,88 @@ def peer_us(row):
     return min(times) if times else None
 
 
-def table(results):
+def speed(results):
+    ceilings = results["ceilings"]
+    origin = "measured" if ceilings["measured"] else "data sheet"
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    source = "measured" if results["ceilings"]["measured"] else "data sheet"
-    bandwidth = results["ceilings"]["read_bytes_per_us"] / 1e6
-    peak = results["ceilings"]["flops_per_us"] / 1e6
-    lines = [
-        f"{results['gpu']}, driver {results['driver']}, {results['dtype']}, layout "
-        f"{results['layout'].upper()}, commit {results['commit']}, {results['date']} ({versions}). "
-        f"Floor: {bandwidth:.2f} TB/s and {peak:.0f} TFLOP/s ({source}).",
-        "",
-        "| M x N x K | fastgemm us | cuBLAS us | speed over cuBLAS | TFLOP/s | share of floor |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
+    bandwidth, peak = ceilings["read_bytes_per_us"] / 1e6, ceilings["flops_per_us"] / 1e6
+    rows = []
     for row in results["rows"]:
         ours, peer = row["us"].get("fastgemm"), peer_us(row)
         if ours is None or not row["error"]["fastgemm"] <= 1:
             raise SystemExit(f"fastgemm did not run or was wrong: {row}")
         rate = 2 * row["m"] * row["n"] * row["k"] / ours / 1e6
-        against = f"{peer:.1f} | {peer / ours:.2f}" if peer else "not run | "
-        lines.append(
-            f"| {row['m']} x {row['n']} x {row['k']} | {ours:.1f} | {against} | {rate:.0f} |"
-            f" {row['floor_us'] / ours:.2f} |"
+        rows.append(
+            (
+                f"{row['m']} x {row['n']} x {row['k']}",
+                f"{ours:.1f}",
+                f"{peer:.1f}" if peer else "not run",
+                f"{peer / ours:.2f}" if peer else "",
+                f"{rate:.0f}",
+                f"{row['floor_us'] / ours:.2f}",
+            )
         )
     host = ", ".join(f"{name} {us:.1f}" for name, us in results["host_us"].items())
     first = results["first_call_ms"]
-    lines += [
+    header = ["M x N x K", "fastgemm us", "cuBLAS us", "speed over cuBLAS", "TFLOP/s"]
+    return [
+        f"**Speed.** {source(results)} Floor: {bandwidth:.2f} TB/s and {peak:.0f} TFLOP/s "
+        f"({origin}). {versions}.",
         "",
-        f"Host time of a warm call, us: {host}. First call of a process, once the CUDA context "
+        *lines_of([*header, "share of floor"], rows),
+        "",
+        f"**Host time** of a warm call, us: {host}. First call of a process, once the CUDA context "
         f"exists: {first['cold']:.0f} ms when it compiles, {first['disk']:.1f} ms from the disk "
         "cache.",
     ]
-    return "\n".join(lines)
+
+
+def knobs(results):
+    lines = [f"**Knobs.** Time added where a knob is off. {source(results)}"]
+    for family in dict.fromkeys(row["family"] for row in results["rows"]):
+        measured = [row for row in results["rows"] if row["family"] == family]
+        names = dict.fromkeys(name for row in measured for name in row["us"])
+        header = [f"family {family}"] + [" x ".join(map(str, row["shape"])) for row in measured]
+        rows = []
+        for name in names:
+            if name == "as planned":
+                cells = [f"{row['us'][name]:.1f} us" for row in measured]
+            else:
+                cells = [added(row["us"], name) for row in measured]
+            rows.append((name, *cells))
+        lines += ["", *lines_of(header, rows)]
+    return lines
+
+
+def added(us, name):
+    return f"{100 * (us[name] / us['as planned'] - 1):+.1f} %" if name in us else ""
+
+
+def compile_times(results):
+    rows = []
+    for arch in dict.fromkeys(row["arch"] for row in results["rows"]):
+        kernels = [row for row in results["rows"] if row["arch"] == arch]
+        ms = [row["compile_ms"] for row in kernels]
+        rows.append(
+            (
+                arch,
+                f"{len(kernels)}",
+                f"{median(ms):.0f}",
+                f"{max(ms):.0f}",
+                f"{max(row['registers'] for row in kernels)}",
+                f"{sum(row['spill_bytes'] > 0 for row in kernels)}",
+            )
+        )
+    header = ["architecture", "kernels", "median ms", "most ms", "most registers", "with spills"]
+    return [
+        f"**Compile times** of the kernels picked for these shapes, on one core, NVRTC "
+        f"{results['nvrtc']}, no cache. {source(results)}",
+        "",
+        *lines_of(header, rows),
+    ]
+
+
+SECTIONS = {"bench": speed, "knobs": knobs, "compile_times": compile_times}
 
 
 def replace_section(readme, text):
@@ -62,8 +128,10 @@ def main():
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--readme", type=Path, default=README)
     options = parser.parse_args()
-    tables = [table(json.loads(path.read_text())) for path in options.results]
-    options.readme.write_text(replace_section(options.readme.read_text(), "\n\n".join(tables)))
+    found = [json.loads(path.read_text()) for path in options.results]
+    found.sort(key=lambda results: list(SECTIONS).index(results["kind"]))
+    sections = ["\n".join(SECTIONS[results["kind"]](results)) for results in found]
+    options.readme.write_text(replace_section(options.readme.read_text(), "\n\n".join(sections)))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,10 @@
 import statistics
 from dataclasses import dataclass, field
 
-import torch
+from machine import torch
 
 MAX_SETS = 64
 GRAPH_US = 5000.0  # a graph this long makes the cost of its own launch and of the events invisible
-DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass
@@ -26,7 +25,7 @@ class Operands:
 
     def __post_init__(self):
         torch.manual_seed(0)
-        kind = {"dtype": DTYPES[self.dtype], "device": "cuda"}
+        kind = {"dtype": getattr(torch, self.dtype), "device": "cuda"}
 
         def operand(rows, cols, letter):
             if letter == "n":
@@ -51,6 +50,10 @@ class Operands:
     @property
     def flops(self):
         return 2 * self.m * self.n * self.k
+
+    def floor_us(self, ceiling):
+        """What the product takes at least: every byte once, every flop at the peak rate."""
+        return max(self.bytes / ceiling["read_bytes_per_us"], self.flops / ceiling["flops_per_us"])
 
 
 def worst_error(call, operands, sampled_rows=64):

@@ -4,12 +4,15 @@ import copy
 import importlib.util
 import json
 import re
+import subprocess
 import sys
 
+import fastgemm
 import pytest
 from native import ROOT, run
 
 RESULTS = {
+    "kind": "bench",
     "gpu": "Some GPU",
     "driver": "1.2",
     "commit": "abc",
@@ -31,13 +34,35 @@ RESULTS = {
     "host_us": {"fastgemm": 5.0, "torch": 11.0},
     "first_call_ms": {"cold": 400.0, "disk": 9.5, "warm": 0.02},
 }
+SOURCE = {name: RESULTS[name] for name in ("commit", "date", "versions", "dtype", "layout")}
+KNOBS = {
+    **SOURCE,
+    "kind": "knobs",
+    "gpu": "Some GPU",
+    "driver": "1.2",
+    "rows": [
+        {"family": "sm90", "shape": [64, 64, 64], "us": {"as planned": 10.0, "no clusters": 12.5}},
+        {"family": "sm90", "shape": [16, 64, 64], "us": {"as planned": 20.0, "1 stage": 19.0}},
+    ],
+}
+COMPILE_TIMES = {
+    **SOURCE,
+    "kind": "compile_times",
+    "nvrtc": "13.0",
+    "rows": [
+        {"arch": "sm_80", "compile_ms": ms, "registers": int(ms) + 100, "spill_bytes": spills}
+        for ms, spills in ((100.0, 0), (200.0, 8), (300.0, 0))
+    ],
+}
 README = "above\n<!-- benchmark: begin -->\nold\n<!-- benchmark: end -->\nbelow\n"
 
 
-def write_table(folder, results, readme=README):
-    (folder / "results.json").write_text(json.dumps(results))
+def write_table(folder, *results, readme=README):
     (folder / "README.md").write_text(readme)
-    command = [sys.executable, ROOT / "bench/table.py", folder / "results.json"]
+    paths = [folder / f"{i}.json" for i in range(len(results))]
+    for path, content in zip(paths, results, strict=True):
+        path.write_text(json.dumps(content))
+    command = [sys.executable, ROOT / "bench/table.py", *paths]
     run(*command, "--readme", folder / "README.md")
     return (folder / "README.md").read_text()
 
@@ -52,7 +77,39 @@ def test_writing_twice_changes_nothing(tmp_path):
     text = write_table(tmp_path, RESULTS)
     assert text.startswith("above\n")
     assert text.endswith("below\n")
-    assert write_table(tmp_path, RESULTS, text) == text
+    assert write_table(tmp_path, RESULTS, readme=text) == text
+
+
+def test_knobs_and_compile_times_have_their_tables(tmp_path):
+    text = write_table(tmp_path, COMPILE_TIMES, KNOBS, RESULTS)
+    assert text.index("**Speed.**") < text.index("**Knobs.**") < text.index("**Compile times**")
+    assert "| family sm90 | 64 x 64 x 64 | 16 x 64 x 64 |" in text
+    assert "| as planned | 10.0 us | 20.0 us |" in text
+    assert "| no clusters | +25.0 % |  |" in text
+    assert "| 1 stage |  | -5.0 % |" in text
+    assert "| sm_80 | 3 | 200 | 300 | 400 | 1 |" in text
+
+
+@pytest.mark.skipif(bool(fastgemm.devices()), reason="there is a GPU")
+@pytest.mark.parametrize("script", ["all", "bench", "first_call", "knobs"])
+def test_without_a_gpu_one_line_says_so(script, tmp_path):
+    command = [sys.executable, ROOT / f"bench/{script}.py"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1
+    assert "GPU" in result.stderr or "PyTorch" in result.stderr
+    assert not result.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_compile_times_are_those_of_real_compiles(tmp_path):
+    out = tmp_path / "times.json"
+    arguments = ["--arch", "sm_80,sm_90", "--suite", "smoke", "--out", out]
+    for _ in range(2):  # the second time, too
+        run(sys.executable, ROOT / "bench/compile_times.py", *arguments)
+        rows = json.loads(out.read_text())["rows"]
+        assert {row["arch"] for row in rows} == {"sm_80", "sm_90"}
+        assert all(row["compile_ms"] > 20 for row in rows)
 
 
 @pytest.mark.parametrize("error", [1.5, float("nan")])
@@ -65,7 +122,7 @@ def test_a_wrong_product_gets_no_table(tmp_path, error):
 
 def test_a_readme_without_markers_is_left_alone(tmp_path):
     with pytest.raises(pytest.fail.Exception, match="lacks"):
-        write_table(tmp_path, RESULTS, "no markers\n")
+        write_table(tmp_path, RESULTS, readme="no markers\n")
     assert (tmp_path / "README.md").read_text() == "no markers\n"
 
 

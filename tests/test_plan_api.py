@@ -21,6 +21,7 @@ FIELDS = {
     "block_k": 32,
     "warp_m": 64,
     "warp_n": 32,
+    "split_k": 2,
     "num_stages": 3,
     "swizzle": False,
     "raster_group": 4,
