@@ -321,9 +321,9 @@ void bind_runtime(nb::module_& m) {
       "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
       "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
 
-  m.def(
-      "set_verbose", &set_verbose, "on"_a = true,
-      "Whether each compile, load and cache hit is logged, through logging.getLogger('fastgemm').");
+  m.def("set_verbose", &set_verbose, "on"_a = true,
+        "Whether each compile, load and kernel from the disk cache is logged, through "
+        "logging.getLogger('fastgemm').");
 }
 
 // Messages go to fastgemm/_log.py, which imports logging only then. Python is gone before C++ is.

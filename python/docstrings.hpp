@@ -53,7 +53,8 @@ constexpr const char* config_docstring =
 family: "sm90", "sm80", "sm75" or "sm70", the kernel family.
 strategy: name of a tiling strategy, see strategies().
 block_m, block_n, block_k: block tile, in elements: what a CTA computes, and its step along K.
-warp_m, warp_n: warp tile, in elements: the part of block_m x block_n that one warp computes.
+warp_m, warp_n: warp tile, in elements: the part of block_m x block_n of one warp (sm90: of one warpgroup).
+split_k: parts of K that are summed up independently and added in a fixed order; 1 is off.
 num_stages: depth of the shared-memory ring along K; 1 is off.
 swizzle: permute 16-byte chunks of shared memory against bank conflicts.
 raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
@@ -99,7 +100,7 @@ Raises ValueError (with need and limit) and TypeError for what cannot be planned
 constexpr const char* kernel_docstring =
     R"(A compiled kernel, and what the compiler made of it.
 
-source: the generated CUDA C++, about 20 lines. cubin: machine code (bytes). ptx: compiled anew, to be read.
+source: the generated CUDA C++, 30 to 50 lines. cubin: machine code (bytes). ptx: compiled anew, to be read.
 target: "sm_90a". registers: per thread. spill_bytes: local memory per thread, 0 is none. shared_bytes: per CTA.
 compile_ms: milliseconds in NVRTC, 0 when from_disk.)";
 
