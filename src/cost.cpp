@@ -38,7 +38,8 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       hw.arch.mma_flops_per_clock * (sm90 ? 1.0 : hw.arch.mma_sync_share);
   const double tensor = 2.0 * c.block_m * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = sm90 ? c.block_m / 64.0 * (64 + c.block_n) * c.block_k * in_size
+  const double fragment_bytes = sm90 ? 0.75 * c.block_m / 64.0 * (64 + c.block_n) * c.block_k *
+                                           in_size  // 0.75: fits measurements
                                      : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k *
                                            in_size * (c.family == Family::sm70 ? 2 : 1);
   const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
@@ -49,7 +50,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.
   const double fetch_latency = c.family >= Family::sm80 ? 900 : 1200;
-  const double chain = 60.0 + c.block_k / 16 * 40.0;
+  const double chain = 60.0 + c.block_k / 16 * (sm90 ? 55.0 : 40.0);
   const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
 
   // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster. Rows
@@ -72,14 +73,17 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   r.copy_us = tiles_of_busiest_sm * k_tiles * copies / cycles_per_us;
   const double latency_us = rounds * k_tiles * latency / cycles_per_us;
 
-  // L2 feeds an SM up to 64 bytes a cycle, all SMs together about 50 each.
-  r.l2_us = std::max(tiles * k_tiles * fetched_bytes / (hw.sms * 50.0),
-                     tiles_of_busiest_sm * k_tiles * fetched_bytes / 64.0) /
-            cycles_per_us;
   const double unique =
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
       static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
-  r.dram_us = unique * static_cast<double>(p.batch) / (hw.dram_gbps * 1e3);
+  const double dram_bytes = unique * static_cast<double>(p.batch);
+  r.dram_us = dram_bytes / (hw.dram_gbps * 1e3);
+
+  // L2 feeds an SM up to 64 bytes a cycle, all SMs together 52 each, less where the bytes come from
+  // DRAM.
+  r.l2_us = std::max((tiles * k_tiles * fetched_bytes / 52 + dram_bytes / 100) / hw.sms,
+                     tiles_of_busiest_sm * k_tiles * fetched_bytes / 64) /
+            cycles_per_us;
 
   // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else
   // half of them.
@@ -88,16 +92,20 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       c.tma_stores ? 200 + tile_out / 128 : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
   const double next_round =
       epilogue + (sm90 ? 0 : 800);  // sm80 starts a new CTA and fills its ring anew
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (1500 + epilogue) / cycles_per_us +
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster() > 1 ? 0.6 : 0.0) +
+                  (1500 + epilogue) / cycles_per_us +
                   (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
-  // Partial sums stay in L2 mostly; the second kernel starts behind the first.
-  if (c.split_k > 1) {
-    const double partial = static_cast<double>(workspace_bytes(p, c));
-    r.reduce_us = 2.5 + 2 * partial / (hw.sms * 25.0 * cycles_per_us);
-  }
-  r.total_us = r.reduce_us + r.overhead_us +
-               std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us, r.l2_us,
-                         r.dram_us});
+  // The workspace's allocation and the second kernel, and the partial sums through L2 in both
+  // directions.
+  if (c.split_k > 1)
+    r.reduce_us =
+        5.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 14.0 * cycles_per_us);
+  // What hides behind the slowest still costs a little: of two kernels that wait for DRAM, the one
+  // with less to do. mma.sync's main loop reaches four fifths of these rates (measured on an H200).
+  const double hidden = 0.03 * (r.tensor_us + r.shared_us + r.l2_us);
+  const double main_loop = std::max(
+      {alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us, r.l2_us, r.dram_us});
+  r.total_us = r.reduce_us + r.overhead_us + hidden + main_loop * (sm90 ? 1.0 : 1.25);
   return r;
 }
 

@@ -15,13 +15,6 @@ int depth(const GemmProblem& p, Family family) {
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
-// On sm90 a copy should bring many bytes, since the engine takes its time for each: narrow tiles
-// are made deeper.
-int sm90_depth(const GemmProblem& p, int block_m, int block_n) {
-  const bool narrow = (block_m + block_n) * 64 * 2 <= 12 * 1024;
-  return narrow && p.k % 64 == 0 && p.k >= 1024 ? 128 : 64;
-}
-
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
 // operand halve what they fetch of it.
 Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
@@ -62,9 +55,8 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
         const std::int64_t rows = (p.m + block_m - 1) / block_m,
                            cols = (p.n + block_n - 1) / block_n;
         if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
-        const int k = sm90_depth(p, block_m, block_n);
-        t.push_back({block_m, block_n, k});
-        if (rows % 2 == 0) t.push_back({block_m, block_n, k, 2, 1});
+        t.push_back({block_m, block_n, 64});
+        if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
         break;
       }
   return t;
@@ -100,7 +92,7 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   if (family == Family::sm90) {
     const int n = static_cast<int>((p.n + 15) / 16 * 16);
     if (n <= 128)
-      for (int block_m : {64, 128}) t.push_back({block_m, n, sm90_depth(p, block_m, n)});
+      for (int block_m : {64, 128}) t.push_back({block_m, n, 64});
     return t;
   }
   const int k = depth(p, family) == 64 ? 128 : 32;

@@ -31,10 +31,6 @@ template <class Config>
 constexpr int SHARED_BYTES =
     RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
 
-// k-tiles that a kernel brings into L2 while the one before it still runs. Few: each costs the copy
-// engine as much as a load.
-constexpr int PREFETCHED_K_TILES = 2;
-
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
 template <class Config>
 FASTGEMM_DEVICE u32 cluster_rows(const GemmParams& p) {
@@ -92,29 +88,22 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     ptx::cluster_sync();
   else
     ptx::bar_sync();
-  // All of this overlaps with the kernel before. L2 is where its writes arrive: what is brought
-  // there early is never stale.
-  if constexpr (Config::DEPENDENT_LAUNCH) {
-    ptx::griddepcontrol_launch_dependents();
-    if (is_producer) {
-      const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
-      const SplitIndex split = split_of(first);
-      const TileSource<Config> source(p, a_map, b_map, first, split.batch, cta_rank);
-      for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
-        source.prefetch(split.first_k_tile + t);
-    }
-    ptx::griddepcontrol_wait();
-  }
+  // All of the above overlaps with the kernel before; from here on its results are read and
+  // overwritten.
+  if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_wait();
 
   RingPosition<Config::NUM_STAGES> at;
   if (warpgroup == Ring::CONSUMERS) {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 32>();
-    if (is_producer)
+    if (is_producer) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
         const SplitIndex split = split_of(index);
         produce<Config>(ring, at, TileSource<Config>(p, a_map, b_map, index, split.batch, cta_rank),
                         split);
       });
+      // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
+      if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_launch_dependents();
+    }
     ptx::bar_warp_sync();
   } else {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
