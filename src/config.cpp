@@ -171,8 +171,9 @@ int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
 }
 
 int launch_ctas_per_sm(const KernelConfig& c) {
-  const bool one_consumer = c.block_m == c.warp_m;
-  return c.family == Family::sm90 && one_consumer && estimated_registers(c) <= 128 ? 2 : 1;
+  const bool one_consumer = c.block_m == c.warp_m, narrow = c.block_n < 64;
+  return c.family == Family::sm90 && one_consumer && !narrow && estimated_registers(c) <= 128 ? 2
+                                                                                              : 1;
 }
 
 int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {

@@ -79,9 +79,9 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double dram_bytes = unique * static_cast<double>(p.batch);
   r.dram_us = dram_bytes / (hw.dram_gbps * 1e3);
 
-  // L2 feeds an SM up to 64 bytes a cycle, all SMs together 52 each, less where the bytes come from
+  // L2 feeds an SM up to 64 bytes a cycle, all SMs together 56 each, less where the bytes come from
   // DRAM.
-  r.l2_us = std::max((tiles * k_tiles * fetched_bytes / 52 + dram_bytes / 100) / hw.sms,
+  r.l2_us = std::max((tiles * k_tiles * fetched_bytes / 56 + dram_bytes / 100) / hw.sms,
                      tiles_of_busiest_sm * k_tiles * fetched_bytes / 64) /
             cycles_per_us;
 
@@ -92,7 +92,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       c.tma_stores ? 200 + tile_out / 128 : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
   const double next_round =
       epilogue + (sm90 ? 0 : 800);  // sm80 starts a new CTA and fills its ring anew
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster() > 1 ? 0.6 : 0.0) +
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster() > 1 ? 0.8 : 0.0) +
                   (1500 + epilogue) / cycles_per_us +
                   (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
   // The workspace's allocation and the second kernel, and the partial sums through L2 in both

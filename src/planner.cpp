@@ -97,11 +97,8 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
   // Two, four or as many as fit: a kernel for every K would be many kernels.
   const std::int64_t k_tiles = k_tiles_of_split(k, p);
-  int stages = k_tiles <= 2               ? 2
-               : k_tiles <= 4             ? 4
-               : k.family != Family::sm90 ? 6
-               : k_tiles <= 8             ? 8
-                                          : 16;
+  const int most = k.family != Family::sm90 ? 6 : k_tiles <= 8 || k.block_k > 64 ? 8 : 16;
+  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : most;
   for (; stages > 2; --stages) {
     k.num_stages = stages;
     if (shared_bytes(k) <= room) break;

@@ -1,5 +1,7 @@
 // Tiling strategies: which block tiles are worth considering. To add one: a function, and a line in
 // the list.
+#include <algorithm>
+
 #include "planner.hpp"
 
 namespace fastgemm {
@@ -13,6 +15,11 @@ using Tilings = std::vector<Tiling>;
 int depth(const GemmProblem& p, Family family) {
   if (family == Family::sm90) return 64;
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
+}
+
+// Narrow tiles of sm90 wait for memory: deeper k-tiles read longer runs of it with fewer copies.
+int depth_of_narrow(const GemmProblem& p, int block_n) {
+  return block_n <= 32 && p.k % 64 == 0 && p.k >= 1024 ? 128 : 64;
 }
 
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
@@ -51,12 +58,14 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
   const int step = n_major ? 64 : 16;
   for (int block_m : {64, 128})
     for (int waves = 1; waves <= 4; ++waves)
-      for (int block_n = step; block_n <= 256; block_n += step) {
+      for (int block_n = block_m == 64 ? step : std::max(step, 48); block_n <= 256;
+           block_n += step) {
         const std::int64_t rows = (p.m + block_m - 1) / block_m,
                            cols = (p.n + block_n - 1) / block_n;
         if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
-        t.push_back({block_m, block_n, 64});
-        if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
+        const int k = depth_of_narrow(p, block_n);
+        t.push_back({block_m, block_n, k});
+        if (rows % 2 == 0) t.push_back({block_m, block_n, k, 2, 1});
         break;
       }
   return t;
@@ -91,8 +100,7 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   Tilings t;
   if (family == Family::sm90) {
     const int n = static_cast<int>((p.n + 15) / 16 * 16);
-    if (n <= 128)
-      for (int block_m : {64, 128}) t.push_back({block_m, n, 64});
+    if (n <= 128) t.push_back({64, n, depth_of_narrow(p, n)});
     return t;
   }
   const int k = depth(p, family) == 64 ? 128 : 32;
