@@ -56,10 +56,12 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
   if (family != Family::sm90) return t;
   const bool n_major = p.b.row_stride != 1;  // B contiguous along n comes in boxes of 64
   const int step = n_major ? 64 : 16;
-  for (int block_m : {64, 128})
+  for (int block_m : {64, 128}) {
+    // Up to 32 tokens stay together: a second column of tiles would read all weights again.
+    const int together = p.n <= 32 ? static_cast<int>((p.n + 15) / 16 * 16) : 16;
+    const int narrowest = std::max(step, block_m == 64 ? together : 48);
     for (int waves = 1; waves <= 4; ++waves)
-      for (int block_n = block_m == 64 ? step : std::max(step, 48); block_n <= 256;
-           block_n += step) {
+      for (int block_n = narrowest; block_n <= 256; block_n += step) {
         const std::int64_t rows = (p.m + block_m - 1) / block_m,
                            cols = (p.n + block_n - 1) / block_n;
         if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
@@ -68,6 +70,7 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
         if (rows % 2 == 0) t.push_back({block_m, block_n, k, 2, 1});
         break;
       }
+  }
   return t;
 }
 
