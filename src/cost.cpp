@@ -100,7 +100,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // directions.
   if (c.split_k > 1)
     r.reduce_us =
-        5.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 14.0 * cycles_per_us);
+        4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
   // What hides behind the slowest still costs a little: of two kernels that wait for DRAM, the one
   // with less to do. mma.sync's main loop reaches four fifths of these rates (measured on an H200).
   const double hidden = 0.03 * (r.tensor_us + r.shared_us + r.l2_us);

@@ -16,7 +16,7 @@ constexpr int REDUCE_THREADS = 256;
 // COUNT neighbouring elements; threads of a warp go along whichever side of D is contiguous.
 template <class Config>
 FASTGEMM_DEVICE void reduce_splits(const GemmParams& partial, const GemmParams& p) {
-  constexpr int COUNT = max_of(Config::D_VECTOR, 4);
+  constexpr int COUNT = 4;  // one load of a partial sum; few, so that there are many threads
   if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_wait();
 
   const i64 vectors = (p.n + COUNT - 1) / COUNT;  // of a row
@@ -30,14 +30,13 @@ FASTGEMM_DEVICE void reduce_splits(const GemmParams& partial, const GemmParams& 
                           matrix * p.splits * partial.d_batch_stride + row * partial.d_m_stride +
                           col;
     float sum[COUNT] = {};
-    for (u32 split = 0; split < p.splits; ++split, source += partial.d_batch_stride)
+#pragma unroll 8  // loads of eight splits under way at once; the additions keep their order
+    for (u32 split = 0; split < p.splits; ++split) {
+      u32 words[COUNT];
+      ptx::ld_global_words<COUNT>(words, source + split * partial.d_batch_stride);
 #pragma unroll
-      for (int j = 0; j < COUNT; j += 4) {
-        u32 words[4];
-        ptx::ld_global_words<4>(words, source + j);
-#pragma unroll
-        for (int x = 0; x < 4; ++x) sum[j + x] += __uint_as_float(words[x]);
-      }
+      for (int j = 0; j < COUNT; ++j) sum[j] += __uint_as_float(words[j]);
+    }
     const OutputTile<Config> out(p, matrix, row, col, 1, p.n - col);
     if constexpr (Config::D_VECTOR >= 4)
       out.template finish<COUNT>(0, 0, sum);
