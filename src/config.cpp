@@ -141,7 +141,7 @@ int shared_bytes(const KernelConfig& c) {
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
     const int consumers = c.block_m / c.warp_m;
-    const int store_panels = 2 * 64 * store_panel_cols(c) * 2;  // of a warpgroup
+    const int store_panels = 16 * 1024;  // of a warpgroup, device/epilogue_sm90.cuh
     const int staging = c.tma_stores ? store_panels : c.staged_stores ? 4 * panel(16, 32) : 0;
     return ring + barriers + consumers * staging;
   }

@@ -87,15 +87,17 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
             cycles_per_us;
 
   // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else
-  // half of them.
+  // half of them. By the TMA, panels of 8 KB a warpgroup; without multicast, loads for the next
+  // tile get in their way.
   const double tile_out = c.block_m * c.block_n * out_size;
+  const double panels = c.warp_m * c.block_n * out_size / 8192;
   const double epilogue =
-      c.tma_stores ? 200 + tile_out / 128 : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
-  const double next_round =
-      epilogue + (sm90 ? 0 : 800);  // sm80 starts a new CTA and fills its ring anew
+      c.tma_stores ? 300 + 250 * panels : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
+  // sm80 starts a new CTA and fills its ring anew.
+  const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 2) : epilogue + 800;
+  const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster() > 1 ? 0.8 : 0.0) +
-                  (1500 + epilogue) / cycles_per_us +
-                  (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
+                  (1500 + epilogue) / cycles_per_us;
   // The workspace's allocation and the second kernel, and the partial sums through L2 in both
   // directions.
   if (c.split_k > 1)
@@ -104,9 +106,11 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // What hides behind the slowest still costs a little: of two kernels that wait for DRAM, the one
   // with less to do. mma.sync's main loop reaches four fifths of these rates (measured on an H200).
   const double hidden = 0.03 * (r.tensor_us + r.shared_us + r.l2_us);
-  const double main_loop = std::max(
-      {alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us, r.l2_us, r.dram_us});
-  r.total_us = r.reduce_us + r.overhead_us + hidden + main_loop * (sm90 ? 1.0 : 1.25);
+  const double busy =
+      std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us}) + exposed;
+  const double main_loop = std::max({busy, r.l2_us, r.dram_us});
+  r.total_us = r.reduce_us + r.overhead_us + hidden +
+               main_loop * (sm90 ? (c.cluster() > 1 ? 1.015 : 1.0) : 1.25);
   return r;
 }
 

@@ -17,18 +17,13 @@ int depth(const GemmProblem& p, Family family) {
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
-// Narrow tiles of sm90 wait for memory: deeper k-tiles read longer runs of it with fewer copies.
-int depth_of_narrow(const GemmProblem& p, int block_n) {
-  return block_n <= 32 && p.k % 64 == 0 && p.k >= 1024 ? 128 : 64;
-}
-
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
 // operand halve what they fetch of it.
 Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90)
-    return {{128, 256, k, 2, 1}, {256, 128, k, 1, 2}, {128, 256, k}, {256, 128, k},
-            {128, 192, k, 2, 1}, {192, 128, k, 1, 2}, {128, 192, k}};
+    return {{128, 256, k, 2, 1}, {256, 128, k, 1, 2}, {128, 256, k},
+            {256, 128, k},       {128, 192, k, 2, 1}, {128, 192, k}};
   if (family == Family::sm80) return {{256, 128, k}, {128, 256, k}, {256, 128, 32}, {128, 256, 32}};
   return {};
 }
@@ -65,9 +60,8 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
         const std::int64_t rows = (p.m + block_m - 1) / block_m,
                            cols = (p.n + block_n - 1) / block_n;
         if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
-        const int k = depth_of_narrow(p, block_n);
-        t.push_back({block_m, block_n, k});
-        if (rows % 2 == 0) t.push_back({block_m, block_n, k, 2, 1});
+        t.push_back({block_m, block_n, 64});
+        if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
         break;
       }
   }
@@ -103,7 +97,7 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   Tilings t;
   if (family == Family::sm90) {
     const int n = static_cast<int>((p.n + 15) / 16 * 16);
-    if (n <= 128) t.push_back({64, n, depth_of_narrow(p, n)});
+    if (n <= 128) t.push_back({64, n, 64});
     return t;
   }
   const int k = depth(p, family) == 64 ? 128 : 32;

@@ -72,13 +72,18 @@ def test_every_knob_of_sm80(layout, knob):
         check_product(m, n, k, layout, BF16, GemmConfig(**fields))
 
 
+KNOBS_OLDER = {
+    "default": {},
+    "one stage": dict(num_stages=1),
+    "no swizzle": dict(swizzle=False),
+    "direct stores": dict(staged_stores=False),
+}
+
+
 @pytest.mark.parametrize("family", ["sm70", "sm75"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    "knob", [{}, dict(num_stages=1), dict(swizzle=False), dict(staged_stores=False)]
-)
+@pytest.mark.parametrize("layout, knob", layouts_of(KNOBS_OLDER))
 def test_the_families_of_older_gpus(family, layout, knob):
-    config = GemmConfig(family=family, block_m=64, block_n=64, **knob)
+    config = GemmConfig(family=family, block_m=64, block_n=64, **KNOBS_OLDER[knob])
     for m, n, k in sizes_around(64, 64, 32, 2):
         check_product(m, n, k, layout, HALF, config)
 

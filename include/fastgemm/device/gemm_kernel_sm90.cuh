@@ -31,6 +31,13 @@ template <class Config>
 constexpr int SHARED_BYTES =
     RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
 
+// Narrow tiles (decode) wait for memory, so that such a kernel starts as early as it can and brings
+// its first k-tiles into L2 while the one before it still runs. That is safe even when that one
+// writes them: L2 is where writes arrive. Few, since each costs the copy engine as much as a load.
+template <class Config>
+constexpr bool NARROW = Config::BLOCK_N <= 32;
+constexpr int PREFETCHED_K_TILES = 2;
+
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
 template <class Config>
 FASTGEMM_DEVICE u32 cluster_rows(const GemmParams& p) {
@@ -88,9 +95,21 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     ptx::cluster_sync();
   else
     ptx::bar_sync();
-  // All of the above overlaps with the kernel before; from here on its results are read and
-  // overwritten.
-  if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_wait();
+  // All of this overlaps with the kernel before; its results are read and overwritten only behind
+  // the wait.
+  if constexpr (Config::DEPENDENT_LAUNCH) {
+    if constexpr (NARROW<Config>) {
+      ptx::griddepcontrol_launch_dependents();
+      if (is_producer) {
+        const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
+        const SplitIndex split = split_of(first);
+        const TileSource<Config> source(p, a_map, b_map, first, split.batch, cta_rank);
+        for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
+          source.prefetch(split.first_k_tile + t);
+      }
+    }
+    ptx::griddepcontrol_wait();
+  }
 
   RingPosition<Config::NUM_STAGES> at;
   if (warpgroup == Ring::CONSUMERS) {
@@ -102,7 +121,8 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
                         split);
       });
       // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
-      if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_launch_dependents();
+      if constexpr (Config::DEPENDENT_LAUNCH && !NARROW<Config>)
+        ptx::griddepcontrol_launch_dependents();
     }
     ptx::bar_warp_sync();
   } else {

@@ -80,6 +80,16 @@ struct TileSource {
     });
   }
 
+  // Brings k-tile `t` into L2.
+  FASTGEMM_DEVICE void prefetch(int t) const {
+    for_each_copy<A>(m, t * Config::BLOCK_K, n_rank, [&](int, int x, int y, int z) {
+      ptx::tma_prefetch_4d(a_map, x, y, z, a_batch);
+    });
+    for_each_copy<B>(n, t * Config::BLOCK_K, m_rank, [&](int, int x, int y, int z) {
+      ptx::tma_prefetch_4d(b_map, x, y, z, b_batch);
+    });
+  }
+
  private:
   template <class Tile>
   FASTGEMM_DEVICE static void load(u32 shared, const TensorMap& map, u32 barrier, int x, int y,

@@ -38,6 +38,14 @@ FASTGEMM_DEVICE void tma_load_4d_multicast(u32 shared, const TensorMap& map, u32
       : "memory");
 }
 
+// Brings the box from memory into L2 only.
+FASTGEMM_DEVICE void tma_prefetch_4d(const TensorMap& map, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map), "r"(x),
+      "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
 // Writes the box from shared memory to (x, y, z, w); what lies outside the tensor is not written.
 FASTGEMM_DEVICE void tma_store_4d(const TensorMap& map, u32 shared, int x, int y, int z, int w) {
   asm volatile(
