@@ -1,0 +1,159 @@
+// What plan() refuses: in words with need, limit and config, whatever it was that was asked for.
+#include "planner.hpp"
+#include "plans.hpp"
+
+namespace fastgemm {
+namespace {
+
+const GemmProblem& square() {
+  static const GemmProblem p = packed_problem(4096, 4096, 4096, DType::f16);
+  return p;
+}
+
+// R38: need, limit and config are in the words, and all that was considered had a reason.
+TEST(Refusals, ARingThatDoesNotFitIsRefusedWithNeedAndLimit) {
+  for (const auto& [arch, kib] : std::vector<std::pair<const char*, int>>{{"sm_80", 163},
+                                                                          {"sm_86", 99},
+                                                                          {"sm_87", 163},
+                                                                          {"sm_89", 99},
+                                                                          {"sm_90", 227},
+                                                                          {"sm_100", 227},
+                                                                          {"sm_120", 99}}) {
+    GemmConfig config;
+    config.block_m = config.block_n = 128;
+    config.block_k = 64;
+    config.num_stages = 9;
+    const std::string text = plan_refusal(square(), hardware(arch), config);
+    expect_words(text, {"needs ", "shared memory", "the limit is " + std::to_string(kib * 1024),
+                        "4096x4096x4096 nt float16", arch, "128x128x64", "9 stages", config.str(),
+                        "fewer num_stages"});
+    const std::size_t at = text.find("needs ");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_GE(std::stoi(text.substr(at + 6)), 9 * 32 * 1024) << text;
+    EXPECT_LE(std::stoi(text.substr(at + 6)), 9 * 32 * 1024 + 40 * 1024) << text;
+  }
+}
+
+TEST(Refusals, TwoStagesThatTuringCannotHoldAreRefused) {
+  GemmConfig config;
+  config.block_m = config.block_n = 128;
+  config.block_k = 128;
+  config.num_stages = 2;
+  for (const auto& [arch, kib] :
+       std::vector<std::pair<const char*, int>>{{"sm_75", 64}, {"sm_70", 96}})
+    expect_words(plan_refusal(square(), hardware(arch), config),
+                 {"needs 131072 bytes of shared memory", "limit is " + std::to_string(kib * 1024),
+                  config.str(), arch});
+}
+
+TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
+  struct Case {
+    const char* arch;
+    std::vector<Wish> wishes;
+    std::vector<std::string> words;
+  };
+  const std::vector<Case> cases = {
+      {"sm_80", {WISH(block_m, 0)}, {"block_m", "multiples of 16"}},
+      {"sm_80", {WISH(block_m, -128)}, {"block_m", "multiples of 16"}},
+      {"sm_80", {WISH(block_n, 24)}, {"block_n", "multiples of 16"}},
+      {"sm_80", {WISH(block_m, 1 << 20)}, {"block_m", "512"}},
+      {"sm_80", {WISH(block_k, 16)}, {"block_k", "multiple of 32"}},
+      {"sm_80", {WISH(block_k, 512)}, {"block_k", "256"}},
+      {"sm_80", {WISH(block_m, 64), WISH(warp_m, 48)}, {"warp_m", "divide block_m"}},
+      {"sm_80", {WISH(warp_n, 0)}, {"warp_n", "multiples of 16"}},
+      {"sm_80",
+       {WISH(block_m, 256), WISH(block_n, 128), WISH(warp_m, 16), WISH(warp_n, 16)},
+       {"4096 threads", "limit is 1024"}},
+      {"sm_80",
+       {WISH(block_m, 256), WISH(block_n, 256), WISH(warp_m, 256), WISH(warp_n, 256)},
+       {"registers", "the limit is 255", "spill"}},
+      {"sm_80", {WISH(num_stages, 0)}, {"num_stages", "1..32"}},
+      {"sm_80", {WISH(num_stages, 33)}, {"num_stages", "1..32"}},
+      {"sm_75", {WISH(num_stages, 3)}, {"sm75", "num_stages is 1 or 2"}},
+      {"sm_80", {WISH(raster_group, -1)}, {"raster_group", "0..1024"}},
+      {"sm_80", {WISH(raster_group, 1025)}, {"raster_group", "0..1024"}},
+      {"sm_80", {WISH(split_k, 0)}, {"split_k", "1..1024"}},
+      {"sm_80", {WISH(split_k, -3)}, {"split_k", "1..1024"}},
+      {"sm_80", {WISH(family, Family::sm90)}, {"sm90", "wgmma", "9.0"}},
+      {"sm_100", {WISH(family, Family::sm90)}, {"sm90", "wgmma", "9.0"}},
+      {"sm_75", {WISH(family, Family::sm80)}, {"sm80", "cp.async", "8.0"}},
+      {"sm_70", {WISH(family, Family::sm75)}, {"sm75", "ldmatrix", "7.5"}},
+      {"sm_80", {WISH(cluster_m, 2)}, {"clusters", "sm90"}},
+      {"sm_80", {WISH(swap_ab, true)}, {"swapped operands", "sm90"}},
+      {"sm_80", {WISH(tma_stores, true)}, {"TMA stores", "sm90"}},
+      {"sm_80", {WISH(dependent_launch, true)}, {"dependent launch", "sm90"}},
+      {"H200", {WISH(cluster_m, 4)}, {"clusters are 1x1, 2x1 or 1x2"}},
+      {"H200", {WISH(cluster_m, 2), WISH(cluster_n, 2)}, {"clusters are 1x1, 2x1 or 1x2"}},
+      {"H200", {WISH(family, Family::sm90), WISH(swizzle, false)}, {"needs the swizzle"}},
+      {"H200", {WISH(family, Family::sm90), WISH(block_k, 32)}, {"block_k 64, 128 or 256"}},
+      {"H200", {WISH(family, Family::sm90), WISH(block_m, 320)}, {"256 at most"}},
+      {"H200", {WISH(family, Family::sm90), WISH(block_n, 272)}, {"block_n", "up to 256"}},
+      {"H200", {WISH(family, Family::sm90), WISH(warp_n, 32)}, {"warp_n equal to it"}},
+      {"H200", {WISH(family, Family::sm90), WISH(warp_m, 32)}, {"warp_m 64 or 128"}},
+      {"H200",
+       {WISH(tma_stores, true), WISH(staged_stores, false)},
+       {"tma_stores needs staged_stores"}},
+      {"H200", {WISH(tma_stores, true), WISH(split_k, 4)}, {"split_k", "tma_stores has to be off"}},
+  };
+  for (const Case& c : cases) {
+    GemmConfig config;
+    for (const Wish& w : c.wishes) w.make(config);
+    std::vector<std::string> words = c.words;
+    words.insert(words.end(), {"no kernel for 4096x4096x4096 nt float16", "with config",
+                               config.str(), hardware(c.arch).name});
+    expect_words(plan_refusal(square(), hardware(c.arch), config), words);
+  }
+}
+
+TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
+  const HardwareSpec hw = hardware("H200");
+  GemmProblem shifted = placed(512, 512, 512), pitched = shifted, shifted_d = shifted;
+  shifted.b.data = address(std::int64_t{3} << 45 | 2);
+  pitched.a.row_stride = 516;
+  shifted_d.d.data = address((std::int64_t{1} << 47) + 8);
+  const GemmConfig sm90 = only(WISH(family, Family::sm90));
+  for (const GemmProblem& p : {shifted, pitched})
+    expect_words(plan_refusal(p, hw, sm90), {"16-byte aligned", "A and B", "family=sm90"});
+  expect_words(plan_refusal(placed(512, 512, 0), hw, sm90), {"k = 0", "family=sm90"});
+
+  const GemmConfig stores = only(WISH(tma_stores, true));
+  expect_words(
+      plan_refusal(packed_problem(512, 512, 512, DType::f16, "nt", 1, DType::f32), hw, stores),
+      {"16-bit D", "tma_stores=true"});
+  expect_words(plan_refusal(placed(512, 512, 512, "nt", 1, true), hw, stores),
+               {"beta 0", "tma_stores=true"});
+  expect_words(plan_refusal(shifted_d, hw, stores), {"16-byte aligned", "D", "tma_stores=true"});
+
+  const GemmProblem ragged = packed_problem(512, 512, 520, DType::f16);
+  GemmConfig deep = sm90;
+  deep.block_k = 128;
+  expect_words(plan_refusal(ragged, hw, deep), {"multiple of 64", deep.str()});
+}
+
+TEST(Refusals, UnknownStrategiesAndFamiliesAreRefusedWithWhatThereIs) {
+  GemmConfig config;
+  config.strategy = "bananas";
+  std::vector<std::string> words = strategies();
+  words.push_back("unknown tiling strategy 'bananas'");
+  expect_words(plan_refusal(square(), hardware("A100"), config), words);
+  for (const char* family : {"", "sm60", "SM80", "sm80 "}) try {
+      family_from_name(family);
+      ADD_FAILURE() << family;
+    } catch (const InvalidValue& error) {
+      expect_words(error.what(), {"'" + std::string(family) + "'", "sm70", "sm75", "sm80", "sm90"});
+    }
+  for (Family family : {Family::sm70, Family::sm75, Family::sm80, Family::sm90})
+    EXPECT_EQ(family_from_name(name(family)), family);
+}
+
+TEST(Refusals, Bfloat16IsATypeErrorBeforeAmpere) {
+  const GemmProblem p = packed_problem(256, 256, 256, DType::bf16);
+  for (const char* arch : {"sm_70", "sm_75", "T4", "V100"})
+    expect_words(plan_refusal<InvalidType>(p, hardware(arch)), {"bfloat16", "8.0", "float16"});
+  for (Family family : {Family::sm70, Family::sm75})
+    expect_words(plan_refusal(p, hardware("A100"), only(WISH(family, family))),
+                 {"float16 only", "sm80"});
+}
+
+}  // namespace
+}  // namespace fastgemm
