@@ -135,14 +135,19 @@ def test_the_readme_has_the_markers():
 
 
 @pytest.mark.gpu
-def test_bench_measures_both_and_finds_no_error(tmp_path):
+def test_all_measurements_fill_the_tables(tmp_path):
     if importlib.util.find_spec("torch") is None:
         pytest.skip("no torch")
-    out = tmp_path / "results.json"
-    options = ["--suite", "smoke", "--rounds", "3", "--providers", "fastgemm,torch", "--out", out]
-    run(sys.executable, ROOT / "bench/bench.py", *options)
-    results = json.loads(out.read_text())
-    for row in results["rows"]:
-        assert row["us"].keys() == {"fastgemm", "torch"}
+    run(sys.executable, ROOT / "bench/all.py", "--quick", "--out", tmp_path, cwd=tmp_path)
+    names = ("bench", "knobs", "compile_times")
+    bench, knobs, compile_times = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in names
+    )
+    for row in bench["rows"]:
+        assert {"fastgemm", "torch"} <= row["us"].keys()
         assert row["error"]["fastgemm"] <= 1
-    assert results["first_call_ms"]["cold"] > results["first_call_ms"]["disk"] > 0
+    assert bench["first_call_ms"]["cold"] > bench["first_call_ms"]["disk"] > 0
+    assert all(len(row["us"]) > 3 for row in knobs["rows"])
+    assert any(1.02 * row["us"]["as planned"] < row["us"]["1 stage"] for row in knobs["rows"])
+    text = write_table(tmp_path, bench, knobs, compile_times)
+    assert bench["gpu"] in text
