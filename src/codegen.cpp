@@ -97,8 +97,8 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("HAS_C", k.has_c && !split);
   s.line("};");
   s.line("static_assert(SHARED_BYTES<Config> == " + std::to_string(shared_bytes(k)) + ");");
-  s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) +
-         (sm90 ? ", " + std::to_string(launch_ctas_per_sm(k)) : "") + ")");
+  s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) + ", " +
+         std::to_string(launch_ctas_per_sm(k)) + ")");
   if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
   if (sm90) {
     s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params,");

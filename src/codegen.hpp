@@ -13,7 +13,7 @@ std::string kernel_name(const KernelConfig& kernel);
 // Of the second kernel in the same source, where K is split.
 std::string reduce_kernel_name(const KernelConfig& kernel);
 
-// About 20 lines: the Config struct and the entry. The rest is include/fastgemm/device/.
+// The Config struct and the entry. The rest is include/fastgemm/device/.
 std::string kernel_source(const KernelConfig& kernel);
 
 }  // namespace fastgemm

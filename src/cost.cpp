@@ -105,7 +105,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
   // What hides behind the slowest still costs a little: of two kernels that wait for DRAM, the one
   // with less to do. mma.sync's main loop reaches four fifths of these rates (measured on an H200).
-  const double hidden = 0.03 * (r.tensor_us + r.shared_us + r.l2_us);
+  const double hidden = (sm90 ? 0.03 : 0.15) * (r.shared_us + r.l2_us);
   const double busy =
       std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us}) + exposed;
   const double main_loop = std::max({busy, r.l2_us, r.dram_us});

@@ -205,13 +205,20 @@ State& state() {
 const Nvrtc& nvrtc_for(int cc) {
   State& s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
-  const bool old = cc < oldest_cc_of_13;
-  if (const auto known = s.chosen.find(old); known != s.chosen.end()) return *known->second;
-  const Found found = Search(cc, s.hints).run();
-  const auto [it, created] = s.known.try_emplace(found.path, found.path, found.identity);
-  (void)created;
-  s.chosen[old] = &it->second;
-  return it->second;
+  const auto choose = [&s](bool old, int target) -> const Nvrtc& {
+    if (const auto known = s.chosen.find(old); known != s.chosen.end()) return *known->second;
+    const Found found = Search(target, s.hints).run();
+    const Nvrtc& nvrtc = s.known.try_emplace(found.path, found.path, found.identity).first->second;
+    s.chosen[old] = &nvrtc;
+    return nvrtc;
+  };
+  if (cc >= oldest_cc_of_13) return choose(false, cc);
+  // An NVRTC that is loaded for an old target must not become the choice for the others.
+  try {
+    choose(false, oldest_cc_of_13);
+  } catch (const CompileError&) {  // it will be said when it is asked for
+  }
+  return choose(true, cc);
 }
 
 NvrtcInfo nvrtc_info() {

@@ -54,8 +54,9 @@ int register_limit(const KernelConfig& kernel, const HardwareSpec& hardware);
 // not spill.
 int estimated_registers(const KernelConfig& kernel);
 
-// What __launch_bounds__ promises of family sm90: two where accumulators are few enough for 128
-// registers a thread. Narrow tiles wait for memory: one deep ring serves them better.
+// The second argument of __launch_bounds__. Of family sm90 two where accumulators are few enough
+// for 128 registers a thread; narrow tiles wait for memory: one deep ring serves them better. One
+// elsewhere: without it, ptxas aims at an occupancy of its own choice and spills for it.
 int launch_ctas_per_sm(const KernelConfig& kernel);
 
 // CTAs that an SM holds at once, by shared memory, threads and estimated registers.

@@ -12,7 +12,7 @@ namespace fastgemm {
 
 struct CompiledKernel {
   std::string name;         // the entry's name: nothing to demangle, nothing to look up
-  std::string source;       // what was generated, about 20 lines
+  std::string source;       // what was generated: the constants, and the entry
   std::string target;       // "sm_90a"
   std::vector<char> cubin;  // machine code (ELF)
   int registers = 0;        // per thread
