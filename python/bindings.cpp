@@ -182,9 +182,11 @@ nb::dict cost_dict(const Cost& cost) {
   return fields;
 }
 
+// Of the problem's A and B, which a kernel with swapped operands takes the other way round.
 std::string layout_of(const KernelConfig& kernel) {
-  return std::string(kernel.a_major == Major::k ? "n" : "t") +
-         (kernel.b_major == Major::k ? "t" : "n");
+  const Major a = kernel.swap_ab ? kernel.b_major : kernel.a_major;
+  const Major b = kernel.swap_ab ? kernel.a_major : kernel.b_major;
+  return std::string(a == Major::k ? "n" : "t") + (b == Major::k ? "t" : "n");
 }
 
 HardwareSpec target(const std::optional<std::variant<std::string, HardwareSpec>>& arch,

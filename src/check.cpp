@@ -33,7 +33,8 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (!k.swizzle) return "family sm90 needs the swizzle: the TMA and wgmma are told of it";
   if (k.warp_m != 64 && k.warp_m != 128)
     return "family sm90 needs warp_m 64 or 128, the rows of a warpgroup";
-  if (k.block_m % k.warp_m != 0 || k.block_m / k.warp_m > 3 || k.block_m > 256)
+  if (k.block_m < k.warp_m || k.block_m % k.warp_m != 0 || k.block_m / k.warp_m > 3 ||
+      k.block_m > 256)
     return "family sm90 has 1 to 3 consumer warpgroups: block_m has to be 1, 2 or 3 times warp_m, "
            "256 at most";
   if (k.block_n % 16 != 0 || k.block_n < 16 || k.block_n > 256 || k.warp_n != k.block_n)
@@ -41,6 +42,7 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.b_major == Major::mn && k.block_n % 64 != 0)
     return "family sm90 needs block_n a multiple of 64 where B is contiguous along n";
   if (k.cluster_m < 1 || k.cluster_n < 1 || k.cluster() > 2) return "clusters are 1x1, 2x1 or 1x2";
+  if (k.multicast && k.cluster() == 1) return "multicast needs a cluster: cluster_m or cluster_n 2";
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
@@ -51,8 +53,8 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
 }
 
 std::string refuse_shape(const KernelConfig& k) {
-  if (k.family != Family::sm90 &&
-      (k.cluster() != 1 || k.multicast || k.swap_ab || k.tma_stores || k.dependent_launch))
+  if (k.family != Family::sm90 && (k.cluster_m != 1 || k.cluster_n != 1 || k.multicast ||
+                                   k.swap_ab || k.tma_stores || k.dependent_launch))
     return std::string("family ") + name(k.family) +
            " has no clusters, multicast, swapped operands, TMA stores or dependent launch: they "
            "need family sm90";

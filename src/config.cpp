@@ -159,7 +159,8 @@ int estimated_registers(const KernelConfig& c) {
   const int fragments = 2 * per_fragment * (c.warp_m + c.warp_n) / 16;
   const int staged_tile =
       c.family == Family::sm80 ? 0 : (c.block_m + c.block_n) * c.block_k / 2 / c.threads();
-  return accumulators + fragments + staged_tile + 44;
+  const int transposed_addresses = c.a_major == Major::mn && c.b_major == Major::mn ? 20 : 0;
+  return accumulators + fragments + staged_tile + transposed_addresses + 44;
 }
 
 int register_limit(const KernelConfig& c, const HardwareSpec& hw) {

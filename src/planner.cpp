@@ -61,7 +61,9 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
     k.warp_n = wish.warp_n.value_or(k.block_n);
     return;
   }
-  const int most_accumulators = k.family == Family::sm80 ? 128 : 64;
+  // Both operands transposed on the way from shared memory: their addresses take registers too.
+  const bool transposes_both = k.a_major == Major::mn && k.b_major == Major::mn;
+  const int most_accumulators = k.family == Family::sm80 && !transposes_both ? 128 : 64;
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
     for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
@@ -145,7 +147,7 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, cons
   k.tma_stores =
       wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
-  k.multicast = wish.multicast.value_or(k.cluster() > 1) && k.cluster() > 1;
+  k.multicast = wish.multicast.value_or(k.cluster() > 1);
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
   k.num_stages = wish.num_stages.value_or(2);
@@ -290,8 +292,13 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
   result.shared_bytes = shared_bytes(pick.kernel);
   result.ctas_per_sm = ctas_per_sm(pick.kernel, hardware);
   result.ctas = grid_size(pick.kernel, oriented(pick.kernel, p), hardware);
-  if (result.ctas > INT32_MAX)
-    throw InvalidValue(describe(p) + " needs " + std::to_string(result.ctas) + " CTAs of [" +
+  // Kernels count tiles in 32 bits, persistent ones too.
+  const GemmProblem computed = oriented(pick.kernel, p);
+  const double tiles = static_cast<double>(tiles_m(pick.kernel, computed)) *
+                       static_cast<double>(tiles_n(pick.kernel, computed)) *
+                       static_cast<double>(p.batch) * pick.kernel.split_k;
+  if (tiles > INT32_MAX)
+    throw InvalidValue(describe(p) + " needs " + format("%.0f", tiles) + " CTAs of [" +
                        pick.kernel.str() + "], the limit of a grid is 2147483647: split the batch");
   result.considered = std::move(all);
   return result;
@@ -312,10 +319,15 @@ std::string Plan::explain() const {
   s += "  hardware   " + hardware.name + ": " + std::to_string(hardware.sms) + " SMs, " +
        format("%.2f GHz, %.0f GB/s, L2 %.0f MB\n", hardware.clock_ghz, hardware.dram_gbps,
               hardware.l2_bytes / 1e6);
-  s += "  operands   A contiguous along " + major(kernel.a_major, "m") + ", read " +
-       std::to_string(kernel.a_copy_bytes) + " bytes at a time; B along " +
-       major(kernel.b_major, "n") + ", " + std::to_string(kernel.b_copy_bytes) +
-       " bytes; D in vectors of " + std::to_string(kernel.d_vector) + "\n";
+  // With the operands swapped, the kernel's B is the problem's A.
+  const bool swapped = kernel.swap_ab;
+  s += "  operands   A contiguous along " + major(swapped ? kernel.b_major : kernel.a_major, "m") +
+       ", read " + std::to_string(swapped ? kernel.b_copy_bytes : kernel.a_copy_bytes) +
+       " bytes at a time; B along " + major(swapped ? kernel.a_major : kernel.b_major, "n") + ", " +
+       std::to_string(swapped ? kernel.a_copy_bytes : kernel.b_copy_bytes) + " bytes; D " +
+       (kernel.tma_stores ? std::string("by the TMA")
+                          : "in vectors of " + std::to_string(kernel.d_vector)) +
+       "\n";
   s += "  predicted  " +
        format("Tensor Cores %.1f us, shared memory %.1f, L2 %.1f, ", cost.tensor_us, cost.shared_us,
               cost.l2_us) +

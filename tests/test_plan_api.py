@@ -113,6 +113,13 @@ def test_a_plan_says_what_was_asked(layout, dtype):
     assert plan.arch == "sm_80"
 
 
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_swapped_operands_do_not_change_what_was_asked(layout):
+    config = GemmConfig(swap_ab=True)
+    plan = fastgemm.plan(4096, 16, 4096, layout=layout, arch="sm_90", config=config)
+    assert (plan.m, plan.n, plan.layout) == (4096, 16, layout)
+
+
 def test_a_plan_gives_its_reasons():
     plan = fastgemm.plan(4096, 4096, 4096, arch="A100")
     config = plan.config

@@ -230,7 +230,7 @@ TEST(Planner, ExplainNamesEveryTermAndEveryCandidate) {
     expect_words(
         text, {p.str(), p.strategy, hardware(card).name, "SMs", "GHz", "GB/s", "L2", "Tensor Cores",
                "shared memory", "DRAM", "narrow copies", "splits", "overhead", "waves",
-               "us predicted", "A contiguous along", "B along", "bytes", "vectors"});
+               "us predicted", "A contiguous along", "B along", "bytes", "; D "});
     for (const Candidate& c : p.considered) expect_words(text, {c.kernel.str(), c.refused});
     EXPECT_EQ(p.str().find('\n'), std::string::npos);
     expect_words(p.str(), {describe(p.problem), arch_name(p.hardware.arch.cc), p.kernel.str(),
@@ -244,6 +244,12 @@ TEST(Planner, MoreCtasThanAGridHoldsAreRefused) {
                                  packed_problem(9, 9, 8, DType::f16, "nt", std::int64_t{1} << 32)})
       expect_words(plan_refusal(p, hardware(arch)),
                    {describe(canonical(p)), "CTAs", "limit", "2147483647"});
+}
+
+// The persistent family counts its tiles in 32 bits, however few CTAs walk them.
+TEST(Planner, MoreTilesThanAKernelCountsAreRefusedOnHopperToo) {
+  expect_words(plan_refusal(packed_problem(1 << 24, 1 << 24, 8, DType::f16), hardware("H200")),
+               {"limit", "16777216x16777216x8"});
 }
 
 }  // namespace

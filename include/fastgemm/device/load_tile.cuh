@@ -107,8 +107,12 @@ class TileLoader {
       });
     } else {
       constexpr int UNROLL = COPY_BYTES == 2 ? 1 : CHUNKS;
+      const int in_row =
+          exists_in_row(0, outer_left_);  // of every chunk, where a thread keeps its column
       for_each_source<UNROLL>(DEPTH, [&](int i, const u16* source, int valid) {
-        copy_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, col_stride_, valid);
+        const bool same = Tile::MAJOR == Major::MN && WHOLE_ROWS;
+        copy_chunk_async<COPY_BYTES>(shared_tile + offset(i), source, col_stride_,
+                                     same ? in_row : valid);
       });
     }
     source_ += tile_stride_;
@@ -147,6 +151,11 @@ class TileLoader {
     return Layout::offset(row(i), col(i) / CHUNK_ELEMENTS);
   }
 
+  // How many of a chunk's elements its row still has.
+  FASTGEMM_DEVICE static int exists_in_row(int i, int cols_left) {
+    return max_of(0, min_of(cols_left - col(i), CHUNK_ELEMENTS));
+  }
+
   // Calls body(i, where the chunk comes from, how many of its elements exist).
   template <int UNROLL, class Body>
   FASTGEMM_DEVICE void for_each_source(int k_left, Body body) const {
@@ -155,8 +164,7 @@ class TileLoader {
     const u16* source = source_;
 #pragma unroll UNROLL
     for (int i = 0; i < CHUNKS; ++i) {
-      const int in_row = max_of(0, min_of(cols_left - col(i), CHUNK_ELEMENTS));
-      if (exists(i)) body(i, source, row(i) < rows_left ? in_row : 0);
+      if (exists(i)) body(i, source, row(i) < rows_left ? exists_in_row(i, cols_left) : 0);
       source += (row(i + 1) - row(i)) * row_stride_ + (col(i + 1) - col(i)) * col_stride_;
     }
   }
