@@ -3,9 +3,10 @@
 import argparse
 import json
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 
 BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
+MANY = 40  # rows: more are shown by family
 README = Path(__file__).resolve().parent.parent / "README.md"
 
 
@@ -30,18 +31,12 @@ def peer_us(row):
     return min(times) if times else None
 
 
-def speed(results):
-    ceilings = results["ceilings"]
-    origin = "measured" if ceilings["measured"] else "data sheet"
-    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    bandwidth, peak = ceilings["read_bytes_per_us"] / 1e6, ceilings["flops_per_us"] / 1e6
-    rows = []
-    for row in results["rows"]:
-        ours, peer = row["us"].get("fastgemm"), peer_us(row)
-        if ours is None or not row["error"]["fastgemm"] <= 1:
-            raise SystemExit(f"fastgemm did not run or was wrong: {row}")
+def by_shape(rows):
+    cells = []
+    for row in rows:
+        ours, peer = row["us"]["fastgemm"], peer_us(row)
         rate = 2 * row["m"] * row["n"] * row["k"] / ours / 1e6
-        rows.append(
+        cells.append(
             (
                 f"{row['m']} x {row['n']} x {row['k']}",
                 f"{ours:.1f}",
@@ -51,19 +46,47 @@ def speed(results):
                 f"{row['floor_us'] / ours:.2f}",
             )
         )
-    host = ", ".join(f"{name} {us:.1f}" for name, us in results["host_us"].items())
-    first = results["first_call_ms"]
     header = ["M x N x K", "fastgemm us", "cuBLAS us", "speed over cuBLAS", "TFLOP/s"]
-    return [
+    return lines_of([*header, "share of floor"], cells)
+
+
+def by_family(rows):
+    cells = []
+    for family in [*dict.fromkeys(row["family"] for row in rows), "all"]:
+        of_family = [row for row in rows if family in (row["family"], "all") and peer_us(row)]
+        speeds = [peer_us(row) / row["us"]["fastgemm"] for row in of_family]
+        shares = [row["floor_us"] / row["us"]["fastgemm"] for row in of_family]
+        means = (geometric_mean(speeds), min(speeds), max(speeds), geometric_mean(shares))
+        cells.append((family, f"{len(of_family)}", *(f"{x:.2f}" for x in means)))
+    header = ["family", "shapes", "speed over cuBLAS, mean", "least", "most"]
+    return lines_of([*header, "share of floor, mean"], cells)
+
+
+def speed(results):
+    ceilings = results["ceilings"]
+    origin = "measured" if ceilings["measured"] else "data sheet"
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    bandwidth, peak = ceilings["read_bytes_per_us"] / 1e6, ceilings["flops_per_us"] / 1e6
+    rows = results["rows"]
+    for row in rows:
+        if "fastgemm" not in row["us"] or not row["error"]["fastgemm"] <= 1:
+            raise SystemExit(f"fastgemm did not run or was wrong: {row}")
+    lines = [
         f"**Speed.** {source(results)} Floor: {bandwidth:.2f} TB/s and {peak:.0f} TFLOP/s "
         f"({origin}). {versions}.",
         "",
-        *lines_of([*header, "share of floor"], rows),
-        "",
-        f"**Host time** of a warm call, us: {host}. First call of a process, once the CUDA context "
-        f"exists: {first['cold']:.0f} ms when it compiles, {first['disk']:.1f} ms from the disk "
-        "cache.",
+        *(by_family(rows) if len(rows) > MANY else by_shape(rows)),
     ]
+    if "host_us" in results:
+        host = ", ".join(f"{name} {us:.1f}" for name, us in results["host_us"].items())
+        first = results["first_call_ms"]
+        lines += [
+            "",
+            f"**Host time** of a warm call, us: {host}. First call of a process, once the CUDA "
+            f"context exists: {first['cold']:.0f} ms when it compiles, {first['disk']:.1f} ms from "
+            "the disk cache.",
+        ]
+    return lines
 
 
 def knobs(results):

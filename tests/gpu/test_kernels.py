@@ -46,7 +46,6 @@ KNOBS_SM80 = {
     "one warp": dict(block_m=32, block_n=32, warp_m=32, warp_n=32),
     "odd tile": dict(block_m=48, block_n=80, warp_m=48, warp_n=16),
     "12 chunks a row": dict(block_m=96, block_n=160, warp_m=48, warp_n=32),
-    "large": dict(block_m=256, block_n=128, block_k=64, num_stages=4),
     "split in 3": dict(split_k=3),
 }
 
@@ -78,6 +77,17 @@ KNOBS_OLDER = {
     "no swizzle": dict(swizzle=False),
     "direct stores": dict(staged_stores=False),
 }
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_largest_tile_of_sm80(layout):
+    config = GemmConfig(family="sm80", block_m=256, block_n=128, block_k=64, num_stages=4)
+    if layout == "tn":  # both operands are transposed on the way: too many registers
+        with pytest.raises(ValueError, match="registers"):
+            check_product(264, 248, 56, layout, BF16, config)
+        return
+    for m, n, k in sizes_around(256, 128, 64, 4):
+        check_product(m, n, k, layout, BF16, config)
 
 
 @pytest.mark.parametrize("family", ["sm70", "sm75"])
