@@ -1,5 +1,4 @@
-// GemmConfig and KernelConfig as values: names, text, equality, hash, and what a kernel needs of an
-// SM.
+// GemmConfig and KernelConfig as values: text, equality, hash; what a kernel needs of an SM.
 #include <algorithm>
 #include <tuple>
 

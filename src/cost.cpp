@@ -1,5 +1,4 @@
-// cost(): predicted microseconds of a kernel, from the hardware row. Its terms are what explain()
-// prints.
+// cost(): predicted microseconds of a kernel, from the hardware row, in the terms of explain().
 #include <algorithm>
 
 #include "planner.hpp"

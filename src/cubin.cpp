@@ -1,5 +1,4 @@
-// Reads the ELF sections .nv.info and .nv.shared of a cubin. Every access is checked: the bytes may
-// be damaged.
+// Reads the ELF sections .nv.info and .nv.shared of a cubin, whose bytes may be damaged.
 #include "cubin.hpp"
 
 #include <elf.h>

@@ -1,5 +1,4 @@
-// Compiled kernels on disk: one checksummed file a kernel, shared by processes; a failure costs a
-// compile, no more.
+// Compiled kernels on disk, one checksummed file each, shared by processes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Loads kernels, keeps the recently used ones, and unloads the others when nothing can be running
-// them.
+// Loads kernels, keeps the recently used ones, unloads the others when nothing can be running them.
 #include "loaded_kernel.hpp"
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// Tiling strategies: which block tiles are worth considering. To add one: a function, and a line in
-// the list.
+// Tiling strategies: which block tiles are worth considering. To add one: a function and a line.
 #include <algorithm>
 
 #include "planner.hpp"

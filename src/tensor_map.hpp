@@ -15,8 +15,8 @@ struct alignas(128) TensorMap {
 };
 
 // What a map is encoded from. Index 0 is the contiguous one, 1 the other, 3 the batch. Where a
-// k-tile is deeper than a swizzle atom, the contiguous k is split into 64s: k % 64 is index 0, k /
-// 64 index 2.
+// k-tile is deeper than a swizzle atom, the contiguous k is split into 64s: index 0 is k % 64,
+// index 2 is k / 64.
 struct TensorBox {
   void* data;
   std::int64_t extent[4];

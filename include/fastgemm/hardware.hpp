@@ -1,5 +1,4 @@
-// What the planner knows of a GPU: a row of the parameter table for its architecture, and one card
-// of it.
+// What the planner knows of a GPU: its architecture's row of the parameter table, and one card.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// What the planner decides: GemmConfig (wishes), KernelConfig (every constant of one kernel), Plan
-// (with reasons).
+// What the planner decides: GemmConfig (wishes), KernelConfig (all constants), Plan (with reasons).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// What follows from a Config: the generated struct of named constants that every template here
-// takes.
+// What follows from a Config: the generated struct of constants that every template here takes.
 //
 //   struct Config {
 //     using Input = Bfloat16;   using Output = Bfloat16;      // A and B; C and D

@@ -1,5 +1,4 @@
-// Epilogue of family sm90 for a D that the TMA can write: stmatrix into shared memory, one box copy
-// a panel.
+// Epilogue of family sm90 where the TMA can write D: stmatrix into panels, one box copy each.
 #pragma once
 
 #include "fastgemm/device/mma_sm80.cuh"

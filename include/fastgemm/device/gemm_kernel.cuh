@@ -1,5 +1,4 @@
-// START HERE. The whole kernel: raster -> main loop -> epilogue. One CTA computes one block tile of
-// D.
+// START HERE. The whole kernel: raster -> main loop -> epilogue. A CTA computes one block tile.
 #pragma once
 
 #include "fastgemm/device/config.cuh"

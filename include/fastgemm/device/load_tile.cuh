@@ -1,5 +1,4 @@
-// Brings one k-tile of an operand from global into shared memory: any extents, strides and
-// alignment.
+// Brings one k-tile of an operand into shared memory: any extents, strides and alignment.
 #pragma once
 
 #include "fastgemm/device/config.cuh"

@@ -1,5 +1,4 @@
-// Main loop of family sm90 (Hopper): one thread feeds a ring of stages by TMA, warpgroups multiply
-// out of it.
+// Main loop of family sm90 (Hopper): one thread feeds a ring by TMA, warpgroups multiply out of it.
 #pragma once
 
 #include "fastgemm/device/params.cuh"
@@ -25,8 +24,8 @@ namespace fastgemm {
 // next tile while the consumers are still in the epilogue of this one.
 
 // The copies of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y, z).
-// A k-tile of several columns is read through a map in which K is split into 64s: (k % 64, outer, k
-// / 64).
+// A k-tile of several columns is read through a map in which K is split into 64s:
+// (k % 64, outer, k / 64).
 template <class Tile, class Body>
 FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, Body body) {
   if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
@@ -113,8 +112,7 @@ FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::
   }
 }
 
-// The accumulators of a warpgroup: blocks of 64 rows, in each of which warp w holds rows 16 w .. 16
-// w + 15.
+// The accumulators of a warpgroup: blocks of 64 rows, of which warp w holds the 16 from 16 w on.
 template <class Config>
 struct WarpgroupTile {
   static constexpr int BLOCKS_M = Config::WARP_M / 64;

@@ -1,5 +1,4 @@
-// The mma tile of sm_80 and, at half the depth an instruction, of sm_75: a warp's 16 x 16 x 16
-// product.
+// The mma tile of sm_80 and, in steps of half the depth, of sm_75: a warp's 16 x 16 x 16 product.
 #pragma once
 
 #include "fastgemm/device/config.cuh"

@@ -1,5 +1,4 @@
-// Where an element of a tile lies in shared memory: rows of 16-byte chunks, permuted against bank
-// conflicts.
+// Where an element lies in shared memory: rows of 16-byte chunks, permuted against bank conflicts.
 #pragma once
 
 #include "fastgemm/device/types.cuh"

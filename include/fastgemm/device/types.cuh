@@ -1,5 +1,4 @@
-// Fixed-width integers, element types and enums of the device code. Includes nothing: that keeps a
-// compile short.
+// Integers, element types and enums of the device code. Includes nothing: compiles stay short.
 #pragma once
 
 #define FASTGEMM_DEVICE __device__ __forceinline__

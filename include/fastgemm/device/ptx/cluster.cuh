@@ -1,5 +1,4 @@
-// CTAs that run together and reach each other's shared memory (sm_90), and register reallocation
-// among warps.
+// Clusters of CTAs that reach each other's shared memory, and register reallocation (sm_90).
 #pragma once
 
 #include "fastgemm/device/types.cuh"

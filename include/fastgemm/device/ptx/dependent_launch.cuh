@@ -1,5 +1,4 @@
-// Programmatic dependent launch (sm_90): a kernel starts while the one before it in the stream
-// still runs.
+// Programmatic dependent launch (sm_90): a kernel starts while the one before it still runs.
 #pragma once
 
 #include "fastgemm/device/types.cuh"

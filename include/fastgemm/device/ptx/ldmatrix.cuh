@@ -14,8 +14,7 @@ FASTGEMM_DEVICE void ldmatrix_x4(u32 (&r)[4], u32 row_address) {
                : "memory");
 }
 
-// The same, each matrix transposed on the way: lane l gets (rows 2 * (l % 4) and + 1, column l /
-// 4).
+// The same, each matrix transposed on the way: lane l gets, of column l / 4, rows 2 * (l % 4), + 1.
 FASTGEMM_DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 row_address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

@@ -1,5 +1,4 @@
-// Warpgroup products (sm_90a): 128 threads multiply tiles in shared memory, asynchronously. PTX
-// ISA, "wgmma".
+// Asynchronous products of warpgroups out of shared memory (sm_90a): PTX ISA, "wgmma".
 #pragma once
 
 #include "fastgemm/device/types.cuh"
