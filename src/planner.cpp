@@ -211,6 +211,9 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
                        "' proposes nothing for this shape");
   const Candidate& first = all.front();
   message += ": [" + first.kernel.str() + "] " + first.refused;
+  const char* no_tma = refuse_tma(p, traits_of(p));
+  if (hw.arch.tma_wgmma && !wish.family && no_tma)
+    message += std::string(". Family sm90 is left out: ") + no_tma;
   if (p.a.dtype == DType::bf16 && !hw.arch.bf16) throw InvalidType(message);
   throw InvalidValue(message);
 }

@@ -121,6 +121,8 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   for (const GemmProblem& p : {shifted, pitched})
     expect_words(plan_refusal(p, hw, sm90), {"16-byte aligned", "A and B", "family=sm90"});
   expect_words(plan_refusal(placed(512, 512, 0), hw, sm90), {"k = 0", "family=sm90"});
+  expect_words(plan_refusal(pitched, hw, only(WISH(swap_ab, true))),
+               {"sm90 is left out", "16-byte aligned", "swap_ab=true"});
 
   const GemmConfig stores = only(WISH(tma_stores, true));
   expect_words(
