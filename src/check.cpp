@@ -48,13 +48,12 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
            "B";
   if (k.tma_stores && (k.has_c || k.out == DType::f32 || !k.staged_stores))
     return "tma_stores needs staged_stores, a 16-bit D with 16-byte aligned rows, and beta 0";
-  if (k.num_stages < 1 || k.num_stages > 32) return "num_stages has to be 1..32";
   return {};
 }
 
 std::string refuse_shape(const KernelConfig& k) {
-  if (k.family != Family::sm90 && (k.cluster_m != 1 || k.cluster_n != 1 || k.multicast ||
-                                   k.swap_ab || k.tma_stores || k.dependent_launch))
+  if (k.cluster_m != 1 || k.cluster_n != 1 || k.multicast || k.swap_ab || k.tma_stores ||
+      k.dependent_launch)
     return std::string("family ") + name(k.family) +
            " has no clusters, multicast, swapped operands, TMA stores or dependent launch: they "
            "need family sm90";
@@ -70,7 +69,6 @@ std::string refuse_shape(const KernelConfig& k) {
   if (k.threads() > 1024)
     return "has " + std::to_string(k.threads()) +
            " threads, the limit is 1024: make the warp tile larger";
-  if (k.num_stages < 1 || k.num_stages > 32) return "num_stages has to be 1..32";
   if (k.family < Family::sm80 && k.num_stages > 2)
     return std::string("family ") + name(k.family) + " has no cp.async: num_stages is 1 or 2";
   return {};
@@ -81,6 +79,7 @@ std::string refuse_shape(const KernelConfig& k) {
 std::string check(const KernelConfig& k, const HardwareSpec& hw) {
   std::string why = refuse_instructions(k, hw.arch);
   if (why.empty()) why = k.family == Family::sm90 ? refuse_shape_sm90(k) : refuse_shape(k);
+  if (why.empty() && (k.num_stages < 1 || k.num_stages > 32)) why = "num_stages has to be 1..32";
   if (why.empty() && (k.split_k < 1 || k.split_k > 1024))
     why = "split_k has to be 1..1024 (1: off)";
   if (why.empty() && k.split_k > 1 && k.tma_stores)

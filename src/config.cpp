@@ -1,5 +1,6 @@
 // GemmConfig and KernelConfig as values: text, equality, hash; what a kernel needs of an SM.
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "fastgemm/error.hpp"
@@ -13,39 +14,28 @@ constexpr int warpgroup = 128;  // threads
 
 constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90};
 
-// Every field, in one place for ==, hash and text. Visits (name, value).
-template <class Config, class Visit>
-void for_each_field(Config& c, Visit visit) {
-  visit("family", c.family);
-  visit("block_m", c.block_m);
-  visit("block_n", c.block_n);
-  visit("block_k", c.block_k);
-  visit("warp_m", c.warp_m);
-  visit("warp_n", c.warp_n);
-  visit("split_k", c.split_k);
-  visit("num_stages", c.num_stages);
-  visit("swizzle", c.swizzle);
-  visit("raster_group", c.raster_group);
-  visit("swap_ab", c.swap_ab);
-  visit("staged_stores", c.staged_stores);
-  visit("cluster_m", c.cluster_m);
-  visit("cluster_n", c.cluster_n);
-  visit("multicast", c.multicast);
-  visit("tma_stores", c.tma_stores);
-  visit("dependent_launch", c.dependent_launch);
+// The fields that wishes and kernels have in common, for ==, hash and text: a new one stands in
+// both lists.
+template <class Config>
+auto tuning_fields(const Config& c) {
+  return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
+                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.cluster_m,
+                  c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
 }
+constexpr const char* TUNING_NAMES[] = {
+    "family",    "block_m",    "block_n",   "block_k",      "warp_m",          "warp_n",
+    "split_k",   "num_stages", "swizzle",   "raster_group", "swap_ab",         "staged_stores",
+    "cluster_m", "cluster_n",  "multicast", "tma_stores",   "dependent_launch"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
 std::string text(bool b) { return b ? "true" : "false"; }
 std::string text(int i) { return std::to_string(i); }
 
-auto fields(const KernelConfig& c) {
-  return std::make_tuple(c.family, c.in, c.out, c.a_major, c.b_major, c.block_m, c.block_n,
-                         c.block_k, c.warp_m, c.warp_n, c.split_k, c.num_stages, c.swizzle,
-                         c.raster_group, c.swap_ab, c.staged_stores, c.cluster_m, c.cluster_n,
-                         c.multicast, c.tma_stores, c.dependent_launch, c.a_copy_bytes,
-                         c.b_copy_bytes, c.d_vector, c.has_c);
+auto all_fields(const KernelConfig& c) {
+  return std::tuple_cat(tuning_fields(c),
+                        std::tie(c.in, c.out, c.a_major, c.b_major, c.a_copy_bytes, c.b_copy_bytes,
+                                 c.d_vector, c.has_c));
 }
 
 }  // namespace
@@ -74,12 +64,7 @@ Family family_from_name(std::string_view wanted) {
 }
 
 bool GemmConfig::operator==(const GemmConfig& o) const {
-  const auto fields = [](const GemmConfig& c) {
-    return std::tie(c.family, c.strategy, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n,
-                    c.split_k, c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores,
-                    c.cluster_m, c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
-  };
-  return fields(*this) == fields(o);
+  return tuning_fields(*this) == tuning_fields(o) && strategy == o.strategy;
 }
 
 std::string GemmConfig::str() const {
@@ -87,12 +72,20 @@ std::string GemmConfig::str() const {
   const auto add = [&](const char* field, const auto& value) {
     if (value) s += (s.empty() ? "" : ", ") + std::string(field) + "=" + text(*value);
   };
-  for_each_field(*this, add);
+  std::apply(
+      [&](const auto&... value) {
+        static_assert(sizeof...(value) == std::size(TUNING_NAMES));
+        const char* const* name = TUNING_NAMES;
+        (add(*name++, value), ...);
+      },
+      tuning_fields(*this));
   add("strategy", strategy);
   return s;
 }
 
-bool KernelConfig::operator==(const KernelConfig& o) const { return fields(*this) == fields(o); }
+bool KernelConfig::operator==(const KernelConfig& o) const {
+  return all_fields(*this) == all_fields(o);
+}
 
 std::size_t KernelConfigHash::operator()(const KernelConfig& c) const {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -102,7 +95,7 @@ std::size_t KernelConfigHash::operator()(const KernelConfig& c) const {
           hash ^= hash >> 29),
          ...);
       },
-      fields(c));
+      all_fields(c));
   return hash;
 }
 
@@ -186,15 +179,17 @@ int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {
   return std::min({by_shared, by_warps, by_registers, hw.arch.ctas_per_sm});
 }
 
+double block_tiles(const KernelConfig& c, const GemmProblem& p) {
+  return static_cast<double>(ceil_div(tiles_m(c, p), c.cluster_m) * c.cluster_m) *
+         static_cast<double>(ceil_div(tiles_n(c, p), c.cluster_n) * c.cluster_n) *
+         static_cast<double>(p.batch) * c.split_k;
+}
+
 std::int64_t grid_size(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
-  if (c.family != Family::sm90) return tiles_m(c, p) * tiles_n(c, p) * p.batch * c.split_k;
-  const auto clusters_along = [](std::int64_t tiles, int ctas) {
-    return (tiles + ctas - 1) / ctas;
-  };
-  const std::int64_t clusters = clusters_along(tiles_m(c, p), c.cluster_m) *
-                                clusters_along(tiles_n(c, p), c.cluster_n) * p.batch * c.split_k;
-  const std::int64_t at_once = static_cast<std::int64_t>(hw.sms) * ctas_per_sm(c, hw) / c.cluster();
-  return std::min(clusters, std::max<std::int64_t>(at_once, 1)) * c.cluster();
+  const double tiles = std::min(block_tiles(c, p), 1e18);  // beyond any grid, within 64 bits
+  if (c.family != Family::sm90) return static_cast<std::int64_t>(tiles);
+  const std::int64_t clusters_at_once = std::max(hw.sms * ctas_per_sm(c, hw) / c.cluster(), 1);
+  return std::min(static_cast<std::int64_t>(tiles), clusters_at_once * c.cluster());
 }
 
 }  // namespace fastgemm

@@ -1,14 +1,11 @@
 // cost(): predicted microseconds of a kernel, from the hardware row, in the terms of explain().
 #include <algorithm>
+#include <cmath>
 
 #include "planner.hpp"
 
 namespace fastgemm {
 namespace {
-
-double ceil_div(double a, double b) {
-  return static_cast<double>(static_cast<std::int64_t>((a + b - 1) / b));
-}
 
 // Warp instructions per 16-byte chunk of a k-tile: one copy where 16 bytes go at once, else one per
 // piece with its address and bounds; single elements pass through registers.
@@ -25,12 +22,9 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const int resident = std::max(1, ctas_per_sm(c, hw));
   const double k_tiles = static_cast<double>(k_tiles_of_split(c, p));
 
-  // Block tiles; a cluster computes its whole rectangle, whether it exists or not.
-  const double tiles = ceil_div(static_cast<double>(tiles_m(c, p)), c.cluster_m) *
-                       ceil_div(static_cast<double>(tiles_n(c, p)), c.cluster_n) * c.cluster() *
-                       static_cast<double>(p.batch) * c.split_k;
-  const double tiles_of_busiest_sm = ceil_div(tiles, hw.sms / c.cluster() * c.cluster());
-  const double rounds = ceil_div(tiles_of_busiest_sm, resident);
+  const double tiles = block_tiles(c, p);
+  const double tiles_of_busiest_sm = std::ceil(tiles / (hw.sms / c.cluster() * c.cluster()));
+  const double rounds = std::ceil(tiles_of_busiest_sm / resident);
 
   // Of one k-tile of one block tile, in cycles of its SM.
   const double flops_per_clock =

@@ -108,10 +108,9 @@ void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& 
   launch_gemm(l, kernel, partial, stream);
   GemmParams from = params_of(l, partial), to = params_of(l, p);
   void* arguments[] = {&from, &to};
-  constexpr unsigned reduce_threads = 256;  // device/reduce_splits.cuh
-  const std::int64_t ctas = (p.batch * p.m * p.n / 4 + reduce_threads - 1) / reduce_threads;
+  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / 4, REDUCE_THREADS);
   enqueue(kernel.reduce, static_cast<unsigned>(std::clamp<std::int64_t>(ctas, 1, 4096)),
-          reduce_threads, 0, l.config.dependent_launch, arguments, kernel, p, stream);
+          REDUCE_THREADS, 0, l.config.dependent_launch, arguments, kernel, p, stream);
 }
 
 }  // namespace fastgemm

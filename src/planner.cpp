@@ -91,7 +91,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
   const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k;
-  const std::int64_t ctas_of_sm = (ctas + hw.sms - 1) / hw.sms;
+  const std::int64_t ctas_of_sm = ceil_div(ctas, hw.sms);
   const int wanted =
       k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
   const auto resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, wanted));
@@ -115,9 +115,8 @@ int choose_raster_group(const KernelConfig& k, const HardwareSpec& hw) {
   return rows < 3 ? 2 : rows < 6 ? 4 : rows < 12 ? 8 : 16;
 }
 
-KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, const HardwareSpec& hw,
-                      const GemmConfig& wish) {
-  const ProblemTraits traits = traits_of(p);
+KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
+                      const ProblemTraits& traits, const HardwareSpec& hw, const GemmConfig& wish) {
   KernelConfig k;
   k.family = family;
   k.in = traits.in;
@@ -139,10 +138,9 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, cons
   // No split is empty: as many as asked for, or the most whose share of the k-tiles covers K.
   k.split_k = wish.split_k.value_or(t.split_k);
   if (k.split_k > 1 && k.block_k > 0) {
-    const std::int64_t k_tiles = std::max<std::int64_t>((p.k + k.block_k - 1) / k.block_k, 1);
+    const std::int64_t k_tiles = std::max<std::int64_t>(ceil_div(p.k, k.block_k), 1);
     k.split_k = static_cast<int>(std::min<std::int64_t>(k.split_k, k_tiles));
-    const std::int64_t share = k_tiles_of_split(k, p);
-    k.split_k = static_cast<int>((k_tiles + share - 1) / share);
+    k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
   }
   k.tma_stores =
       wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
@@ -162,14 +160,15 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p, cons
 // those that cannot run.
 void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, bool swap_ab, Family family,
                     const HardwareSpec& hw, const GemmConfig& wish) {
-  const char* no_tma = refuse_tma(p, traits_of(p));
+  const ProblemTraits traits = traits_of(p);
+  const char* no_tma = refuse_tma(p, traits);
   const char* no_tma_stores = refuse_tma_stores(p);
   for (const Strategy& s : strategy_list()) {
     if (wish.strategy && *wish.strategy != s.name) continue;
     for (const Tiling& t : s.propose(p, hw, family)) {
       Candidate c;
       c.strategy = s.name;
-      c.kernel = complete(t, family, p, hw, wish);
+      c.kernel = complete(t, family, p, traits, hw, wish);
       c.kernel.swap_ab = swap_ab;
       const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
       if (std::any_of(all.begin(), all.end(), same)) continue;
@@ -247,8 +246,7 @@ GemmProblem oriented(const KernelConfig& k, const GemmProblem& p) {
 }
 
 std::int64_t k_tiles_of_split(const KernelConfig& k, const GemmProblem& p) {
-  const std::int64_t k_tiles = (p.k + k.block_k - 1) / k.block_k;
-  return (k_tiles + k.split_k - 1) / k.split_k;
+  return ceil_div(ceil_div(p.k, k.block_k), k.split_k);
 }
 
 std::int64_t workspace_pitch(const GemmProblem& p) { return (p.n + 7) / 8 * 8; }
@@ -267,10 +265,10 @@ std::uint64_t ProblemTraits::code() const {
 }
 
 std::int64_t tiles_m(const KernelConfig& k, const GemmProblem& p) {
-  return (p.m + k.block_m - 1) / k.block_m;
+  return ceil_div(p.m, k.block_m);
 }
 std::int64_t tiles_n(const KernelConfig& k, const GemmProblem& p) {
-  return (p.n + k.block_n - 1) / k.block_n;
+  return ceil_div(p.n, k.block_n);
 }
 
 Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmConfig& config) {
@@ -294,13 +292,10 @@ Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmCo
   result.threads = pick.kernel.threads();
   result.shared_bytes = shared_bytes(pick.kernel);
   result.ctas_per_sm = ctas_per_sm(pick.kernel, hardware);
-  result.ctas = grid_size(pick.kernel, oriented(pick.kernel, p), hardware);
-  // Kernels count tiles in 32 bits, persistent ones too.
   const GemmProblem computed = oriented(pick.kernel, p);
-  const double tiles = static_cast<double>(tiles_m(pick.kernel, computed)) *
-                       static_cast<double>(tiles_n(pick.kernel, computed)) *
-                       static_cast<double>(p.batch) * pick.kernel.split_k;
-  if (tiles > INT32_MAX)
+  result.ctas = grid_size(pick.kernel, computed, hardware);
+  // Kernels count tiles in 32 bits, persistent ones too.
+  if (const double tiles = block_tiles(pick.kernel, computed); tiles > INT32_MAX)
     throw InvalidValue(describe(p) + " needs " + format("%.0f", tiles) + " CTAs of [" +
                        pick.kernel.str() + "], the limit of a grid is 2147483647: split the batch");
   result.considered = std::move(all);
@@ -322,12 +317,11 @@ std::string Plan::explain() const {
   s += "  hardware   " + hardware.name + ": " + std::to_string(hardware.sms) + " SMs, " +
        format("%.2f GHz, %.0f GB/s, L2 %.0f MB\n", hardware.clock_ghz, hardware.dram_gbps,
               hardware.l2_bytes / 1e6);
-  // With the operands swapped, the kernel's B is the problem's A.
-  const bool swapped = kernel.swap_ab;
-  s += "  operands   A contiguous along " + major(swapped ? kernel.b_major : kernel.a_major, "m") +
-       ", read " + std::to_string(swapped ? kernel.b_copy_bytes : kernel.a_copy_bytes) +
-       " bytes at a time; B along " + major(swapped ? kernel.a_major : kernel.b_major, "n") + ", " +
-       std::to_string(swapped ? kernel.a_copy_bytes : kernel.b_copy_bytes) + " bytes; D " +
+  const ProblemTraits asked =
+      traits_of(problem);  // a kernel with swapped operands has them the other way round
+  s += "  operands   A contiguous along " + major(asked.a_major, "m") + ", read " +
+       std::to_string(asked.a_copy_bytes) + " bytes at a time; B along " +
+       major(asked.b_major, "n") + ", " + std::to_string(asked.b_copy_bytes) + " bytes; D " +
        (kernel.tma_stores ? std::string("by the TMA")
                           : "in vectors of " + std::to_string(kernel.d_vector)) +
        "\n";

@@ -62,6 +62,8 @@ int launch_ctas_per_sm(const KernelConfig& kernel);
 // CTAs that an SM holds at once, by shared memory, threads and estimated registers.
 int ctas_per_sm(const KernelConfig& kernel, const HardwareSpec& hardware);
 
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 // Block tiles along M and N of one matrix of the batch.
 std::int64_t tiles_m(const KernelConfig& kernel, const GemmProblem& problem);
 std::int64_t tiles_n(const KernelConfig& kernel, const GemmProblem& problem);
@@ -71,6 +73,10 @@ std::int64_t tiles_n(const KernelConfig& kernel, const GemmProblem& problem);
 std::int64_t k_tiles_of_split(const KernelConfig& kernel, const GemmProblem& problem);
 std::int64_t workspace_pitch(const GemmProblem& problem);
 std::size_t workspace_bytes(const GemmProblem& problem, const KernelConfig& kernel);
+
+// All block tiles: of the batch and of every split. A cluster computes its whole rectangle, whether
+// it exists or not.
+double block_tiles(const KernelConfig& kernel, const GemmProblem& problem);
 
 // CTAs to launch: one for every block tile or, of the persistent family sm90, as many as run at
 // once.

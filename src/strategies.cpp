@@ -56,8 +56,7 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
     const int narrowest = std::max(step, block_m == 64 ? together : 48);
     for (int waves = 1; waves <= 4; ++waves)
       for (int block_n = narrowest; block_n <= 256; block_n += step) {
-        const std::int64_t rows = (p.m + block_m - 1) / block_m,
-                           cols = (p.n + block_n - 1) / block_n;
+        const std::int64_t rows = ceil_div(p.m, block_m), cols = ceil_div(p.n, block_n);
         if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
         t.push_back({block_m, block_n, 64});
         if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
@@ -72,8 +71,7 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   Tilings all;
   if (family < Family::sm80 || p.k < 1024) return all;
   const auto add = [&](Tiling t) {
-    const std::int64_t tiles =
-        (p.m + t.block_m - 1) / t.block_m * ((p.n + t.block_n - 1) / t.block_n) * p.batch;
+    const std::int64_t tiles = ceil_div(p.m, t.block_m) * ceil_div(p.n, t.block_n) * p.batch;
     const std::int64_t most =
         std::min<std::int64_t>(hw.sms / std::max<std::int64_t>(tiles, 1), p.k / (8 * t.block_k));
     if (most < 2) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fastgemm/plan.hpp"
+#include "planner.hpp"
 #include "problems.hpp"
 
 namespace fastgemm {
@@ -26,8 +27,6 @@ inline std::vector<DType> dtypes_of(const HardwareSpec& hw) {
   return hw.arch.bf16 ? std::vector<DType>{DType::f16, DType::bf16}
                       : std::vector<DType>{DType::f16};
 }
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class Dice {
  public:

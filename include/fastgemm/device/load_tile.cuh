@@ -73,7 +73,7 @@ class TileLoader {
   static constexpr int CHUNKS = (TOTAL + THREADS - 1) / THREADS;  // of one thread
 
   // `origin`: element (0, 0) of the CTA's first k-tile. `outer_left`: how many of the tile's rows
-  // of A or columns of B exist. `depth`: of a k-tile.
+  // of A or columns of B exist.
   FASTGEMM_DEVICE TileLoader(const u16* origin, i64 outer_stride, i64 k_stride, i64 outer_left)
       : row_stride_(Tile::MAJOR == Major::K ? outer_stride : k_stride),
         col_stride_(COPY_BYTES > 2            ? 1

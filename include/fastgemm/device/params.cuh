@@ -20,4 +20,7 @@ struct GemmParams {
   float alpha, beta;
 };
 
+// Threads of a CTA of the kernel that adds up splits (reduce_splits.cuh).
+constexpr int REDUCE_THREADS = 256;
+
 }  // namespace fastgemm

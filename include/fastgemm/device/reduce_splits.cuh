@@ -9,8 +9,6 @@
 
 namespace fastgemm {
 
-constexpr int REDUCE_THREADS = 256;
-
 // With Config::SPLIT_K, split s of batch b leaves its sums of A[:, K_s] * B[K_s, :] in matrix
 // b * splits + s of a float32 workspace, whose rows have a pitch of d_m_stride. A thread adds up
 // COUNT neighbouring elements; threads of a warp go along whichever side of D is contiguous.
