@@ -35,7 +35,7 @@ std::string text(int i) { return std::to_string(i); }
 auto all_fields(const KernelConfig& c) {
   return std::tuple_cat(tuning_fields(c),
                         std::tie(c.in, c.out, c.a_major, c.b_major, c.a_copy_bytes, c.b_copy_bytes,
-                                 c.d_vector, c.has_c));
+                                 c.d_vector, c.has_c, c.epilogue_id));
 }
 
 }  // namespace
@@ -114,6 +114,7 @@ std::string KernelConfig::str() const {
   if (dependent_launch) s += ", dependent launch";
   if (!swizzle) s += ", no swizzle";
   if (!staged_stores) s += ", direct stores";
+  if (epilogue) s += ", epilogue " + epilogue->expression;
   return s;
 }
 
@@ -145,7 +146,8 @@ int shared_bytes(const KernelConfig& c) {
 }
 
 int estimated_registers(const KernelConfig& c) {
-  if (c.family == Family::sm90) return c.warp_m * c.block_n / warpgroup + 40;
+  const int fused = c.epilogue ? 16 : 0;  // what its arrays and intermediate values take
+  if (c.family == Family::sm90) return c.warp_m * c.block_n / warpgroup + 40 + fused;
   const int accumulators = c.warp_m * c.warp_n / 32;
   const int per_fragment = c.family == Family::sm70 ? 8 : 4;
   const int fragments = 2 * per_fragment * (c.warp_m + c.warp_n) / 16;

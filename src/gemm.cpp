@@ -20,13 +20,15 @@ struct LaunchKey {
 
   bool operator==(const LaunchKey& o) const {
     return device == o.device && batch == o.batch && m == o.m && n == o.n && k == o.k &&
-           traits.code() == o.traits.code() && config == o.config;
+           traits.code() == o.traits.code() && traits.epilogue_id == o.traits.epilogue_id &&
+           config == o.config;
   }
 };
 
 struct LaunchKeyHash {
   std::size_t operator()(const LaunchKey& key) const {
-    std::uint64_t h = key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48;
+    std::uint64_t h =
+        key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48 ^ key.traits.epilogue_id;
     for (std::int64_t x : {key.batch, key.m, key.n, key.k}) {
       h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
       h ^= h >> 32;

@@ -1,4 +1,7 @@
 // gemm() over host memory: operands to the device, the product, D back.
+#include <deque>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "driver.hpp"
@@ -89,6 +92,13 @@ void gemm_on_host_memory(const GemmProblem& problem, const GemmConfig& config, i
   on_device.b = b.view();
   if (problem.has_c()) on_device.c = c.view();
   on_device.d = d_layout.at(d.get());
+  std::deque<Upload> arrays;
+  if (problem.fusion) {
+    auto fusion = std::make_shared<Fusion>(*problem.fusion);
+    for (MatrixView& view : fusion->arrays)
+      view = arrays.emplace_back(view, d_extents, context, stream.get()).view();
+    on_device.fusion = std::move(fusion);
+  }
   gemm(on_device, stream.get(), config, device);
   stream.synchronize();
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fastgemm/device/params.cuh"
+#include "fusion.hpp"
 #include "planner.hpp"
 #include "tensor_map.hpp"
 #include "workspace.hpp"
@@ -11,8 +12,17 @@
 namespace fastgemm {
 namespace {
 
-GemmParams params_of(const Launchable& l, const GemmProblem& p) {
-  GemmParams params;
+void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
+  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
+    const MatrixView v = fused_array(p, i);
+    params.array[i] = {v.data, v.batch_stride, v.row_stride, v.col_stride};
+  }
+  std::copy(p.fusion->numbers.begin(), p.fusion->numbers.end(), params.number);
+}
+
+FusedParams params_of(const Launchable& l, const GemmProblem& p) {
+  FusedParams params;
+  if (p.fusion) set_epilogue(params.epilogue, p);
   params.a = p.a.data;
   params.b = p.b.data;
   params.c = p.c.data;
@@ -46,6 +56,7 @@ GemmParams params_of(const Launchable& l, const GemmProblem& p) {
 GemmProblem partial_problem(GemmProblem p, void* workspace) {
   p.alpha = 1;
   p.beta = 0;
+  p.fusion = nullptr;
   p.d.data = workspace;
   p.d.dtype = DType::f32;
   p.d.row_stride = workspace_pitch(p);
@@ -79,7 +90,7 @@ void enqueue(CUfunction function, unsigned ctas, unsigned threads, unsigned shar
 
 void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p,
                  Stream stream) {
-  GemmParams params = params_of(l, p);
+  FusedParams params = params_of(l, p);
   TensorMap maps[3];
   void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
   if (l.config.family == Family::sm90) {
@@ -106,7 +117,7 @@ void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& 
   const Workspace workspace(kernel.device, workspace_bytes(p, l.config), stream);
   const GemmProblem partial = partial_problem(p, workspace.data());
   launch_gemm(l, kernel, partial, stream);
-  GemmParams from = params_of(l, partial), to = params_of(l, p);
+  FusedParams from = params_of(l, partial), to = params_of(l, p);
   void* arguments[] = {&from, &to};
   const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / 4, REDUCE_THREADS);
   enqueue(kernel.reduce, static_cast<unsigned>(std::clamp<std::int64_t>(ctas, 1, 4096)),

@@ -7,6 +7,7 @@
 
 #include "canonical.hpp"
 #include "fastgemm/error.hpp"
+#include "fusion.hpp"
 #include "tensor_map.hpp"
 
 namespace fastgemm {
@@ -127,6 +128,12 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.b_copy_bytes = traits.b_copy_bytes;
   k.d_vector = traits.d_vector;
   k.has_c = traits.has_c;
+  if (p.fusion) {
+    k.epilogue = p.fusion->epilogue;
+    k.epilogue_id = traits.epilogue_id;
+    k.epilogue_access = fused_access(p);
+    k.epilogue_transposed = p.fusion_transposed;
+  }
   k.block_m = wish.block_m.value_or(t.block_m);
   k.block_n = wish.block_n.value_or(t.block_n);
   k.block_k = wish.block_k.value_or(t.block_k);
@@ -238,6 +245,7 @@ ProblemTraits traits_of(const GemmProblem& p) {
   if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
   t.tma = refuse_tma(p, t) == nullptr;
   t.tma_stores = refuse_tma_stores(p) == nullptr;
+  t.epilogue_id = fused_id(p);
   return t;
 }
 

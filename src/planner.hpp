@@ -30,10 +30,11 @@ struct ProblemTraits {
   Major a_major, b_major;
   int a_copy_bytes, b_copy_bytes, d_vector;
   bool has_c;
-  bool tma;         // the TMA can read A and B
-  bool tma_stores;  // and write D
+  bool tma;                   // the TMA can read A and B
+  bool tma_stores;            // and write D
+  std::uint64_t epilogue_id;  // of the fused epilogue and how it reads its arrays; 0: none
 
-  std::uint64_t code() const;  // all of it in one number
+  std::uint64_t code() const;  // all of it but the epilogue in one number
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 

@@ -104,6 +104,7 @@ std::string describe(const GemmProblem& p) {
   if (p.d.dtype != p.a.dtype) text += std::string(" -> ") + name(p.d.dtype);
   if (p.batch != 1) text += ", batch " + std::to_string(p.batch);
   if (p.has_c()) text += ", plus C";
+  if (p.fusion) text += ", " + p.fusion->epilogue->expression;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return text;
   if (p.k > 0 && !a.packed) text += strides("A", p.a, p.batch);
   if (p.k > 0 && !b.packed) text += strides("B", p.b, p.batch);

@@ -4,6 +4,7 @@
 
 #include "fastgemm/error.hpp"
 #include "fastgemm/problem.hpp"
+#include "fusion.hpp"
 #include "overlap.hpp"
 
 namespace fastgemm {
@@ -111,6 +112,7 @@ bool identical(const Operand& x, const Operand& y) {
 void validate(const GemmProblem& p) {
   check_dtypes(p);
   check_extents(p);
+  check_fusion(p);
   if (p.batch == 0 || p.m == 0 || p.n == 0) return;
 
   const Operand a{"A", p.a, p.batch, p.m, p.k}, b{"B", p.b, p.batch, p.k, p.n};
@@ -126,15 +128,21 @@ void validate(const GemmProblem& p) {
     throw InvalidValue(strided(d) + (undecided ? " may have" : " has") +
                        " two elements in one place: give D memory of its own for every element");
 
-  for (int i = 0; i < n_read; ++i) {
-    const Operand& x = *read[i];
+  const auto check_read = [&](const Operand& x, bool may_be_d) {
     if ((x.view.data == nullptr) != (d.view.data == nullptr))
       throw InvalidValue(std::string(x.view.data == nullptr ? x.name : "D") +
                          " has no memory but " + (x.view.data == nullptr ? "D" : x.name) +
                          " has: give all operands a pointer, or (to plan only) none");
     check_addresses(x);
-    if (d.view.data == nullptr || (&x == &c && identical(c, d))) continue;
+    if (d.view.data == nullptr || (may_be_d && identical(x, d))) return;
     check_disjoint(d, x);
+  };
+  for (int i = 0; i < n_read; ++i) check_read(*read[i], read[i] == &c);
+  for (std::size_t i = 0; p.fusion && i < p.fusion->arrays.size(); ++i) {
+    const MatrixView view = fused_array(p, i);
+    const Epilogue::Array& array = p.fusion->epilogue->arrays[i];
+    check_read({array.name.c_str(), view, p.batch, p.m, p.n},
+               array.kind == ArrayKind::element && view.dtype == p.d.dtype);
   }
 }
 

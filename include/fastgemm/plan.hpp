@@ -63,6 +63,10 @@ struct FASTGEMM_API KernelConfig {
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides
   bool has_c = false;
+  std::shared_ptr<const Epilogue> epilogue;  // null: none
+  std::uint64_t epilogue_id = 0;             // it, how its arrays are read, and transposed or not
+  std::uint32_t epilogue_access = 0;         // 4 bits an array (src/fusion.hpp)
+  bool epilogue_transposed = false;          // [m] of the expression is the kernel's column
 
   int cluster() const { return cluster_m * cluster_n; }
   int threads() const;  // per CTA

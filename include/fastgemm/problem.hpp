@@ -3,10 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "fastgemm/epilogue.hpp"
 #include "fastgemm/export.hpp"
 
 namespace fastgemm {
@@ -29,14 +34,42 @@ struct MatrixView {
   std::int64_t batch_stride = 0;
 };
 
+// An epilogue with what it reads. Arrays lie as matrices of the result's extents, with strides of 0
+// along what they do not depend on; float16, bfloat16 or float32. They may not overlap D, except
+// that one of element kind may be D itself.
+struct Fusion {
+  std::shared_ptr<const Epilogue> epilogue;
+  std::vector<MatrixView> arrays;  // in the order of epilogue->arrays
+  std::vector<float> numbers;      // in the order of epilogue->numbers
+};
+
+// A vector with a value for each row or for each column of the result, or one value for all.
+inline MatrixView per_row(void* data, DType dtype, std::int64_t stride = 1) {
+  return {data, dtype, stride, 0, 0};
+}
+inline MatrixView per_column(void* data, DType dtype, std::int64_t stride = 1) {
+  return {data, dtype, 0, stride, 0};
+}
+inline MatrixView per_tensor(void* data, DType dtype) { return {data, dtype, 0, 0, 0}; }
+
+// Binds the names of an expression: parse_epilogue() says what it may contain. Throws InvalidValue
+// that points at the column, or names what is missing or not used.
+using FusedValue = std::variant<float, MatrixView>;
+FASTGEMM_API std::shared_ptr<const Fusion> fuse(
+    const std::string& expression,
+    const std::vector<std::pair<std::string, FusedValue>>& values = {},
+    const std::string& device_code = {});
+
 // D[batch, m, n] = alpha * A[batch, m, k] * B[batch, k, n] + beta * C[batch, m, n].
 // A and B: float16 or bfloat16, both the same. D: the dtype of A, or float32. C: the dtype of D; it
 // is not read where beta is 0 and may be D itself. Products are exact, sums are float32, D is
-// rounded once.
+// rounded once. With a fusion D is what its epilogue makes of alpha * A * B, and beta is 0.
 struct GemmProblem {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   MatrixView a, b, c, d;
   float alpha = 1.0f, beta = 0.0f;
+  std::shared_ptr<const Fusion> fusion;
+  bool fusion_transposed = false;  // the library's: the arrays are meant for D transposed
 
   bool has_c() const { return beta != 0.0f; }
 };

@@ -8,6 +8,7 @@
 //     static constexpr int NUM_STAGES = 4, RASTER_GROUP = 8;
 //     static constexpr bool SWIZZLE = true, STAGED_STORES = true, HAS_C = false;
 //     static constexpr int A_COPY_BYTES = 16, B_COPY_BYTES = 16, D_VECTOR = 8;
+//     using Epilogue = NoEpilogue;
 //   };
 #pragma once
 

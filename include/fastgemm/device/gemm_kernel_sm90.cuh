@@ -5,6 +5,7 @@
 
 #include "fastgemm/device/epilogue.cuh"
 #include "fastgemm/device/epilogue_sm90.cuh"
+#include "fastgemm/device/fused_tile.cuh"
 #include "fastgemm/device/mainloop_sm90.cuh"
 #include "fastgemm/device/mma_sm80.cuh"
 #include "fastgemm/device/params.cuh"
@@ -134,9 +135,13 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       consume<Config>(ring, at, tile, first_row, split_of(index).k_tiles);
       if constexpr (Config::TMA_STORES) {
+        const FusedTile<typename Config::Epilogue> fused(
+            p, index.batch, i64(index.m) * Config::BLOCK_M, i64(index.n) * Config::BLOCK_N,
+            first_row + thread / WARP_THREADS % 4 * 16);
         epilogue_tma<typename Config::Output, Config::SWAP_AB>(
             tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + first_row,
-            index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha, panel);
+            index.n * Config::BLOCK_N, static_cast<int>(index.batch), fused.ACTIVE ? 1.0f : p.alpha,
+            panel, fused);
       } else {
         const OutputTile<Config> out(p, index);
         const int warp = thread / WARP_THREADS % 4;

@@ -20,6 +20,25 @@ struct GemmParams {
   float alpha, beta;
 };
 
+// An array that the epilogue reads: element (batch, m, n) of it, in elements.
+struct EpilogueOperand {
+  const void* data;
+  long long batch_stride, m_stride, n_stride;
+};
+
+constexpr int EPILOGUE_ARRAYS = 8, EPILOGUE_NUMBERS = 8;  // at most
+
+// What the epilogue of a kernel is given: no pointer and no number is compiled in.
+struct EpilogueParams {
+  EpilogueOperand array[EPILOGUE_ARRAYS];
+  float number[EPILOGUE_NUMBERS];
+};
+
+// The arguments of a kernel with an epilogue.
+struct FusedParams : GemmParams {
+  EpilogueParams epilogue;
+};
+
 // Threads of a CTA of the kernel that adds up splits (reduce_splits.cuh).
 constexpr int REDUCE_THREADS = 256;
 

@@ -16,6 +16,12 @@ FASTGEMM_DEVICE u32 ld_global(const u32* p) {
   return value;
 }
 
+// A load of memory that the kernel does not write, which the compiler may merge with its like.
+template <class T>
+FASTGEMM_DEVICE T ld_global_mergeable(const T* p) {
+  return *p;
+}
+
 // WORDS 32-bit words at once, aligned to their size.
 template <int WORDS>
 FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {

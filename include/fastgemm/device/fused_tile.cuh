@@ -1,0 +1,57 @@
+// A fused epilogue on accumulators in registers, before they leave by stmatrix and the TMA.
+#pragma once
+
+#include "fastgemm/device/epilogue_operands.cuh"
+#include "fastgemm/device/params.cuh"
+#include "fastgemm/device/ptx/thread.cuh"
+
+namespace fastgemm {
+
+// Drops the first TAKEN tiles, so that those behind them become the first. A loop over panels that
+// always takes the first stays a loop although registers cannot be indexed: unrolled, the code of
+// an epilogue would be there many times, at a multiple of the compile time. The moves cost less
+// than a tenth of what they move over.
+template <int TAKEN, int TILES_N>
+FASTGEMM_DEVICE void take_tiles(float (&tiles)[TILES_N][8]) {
+#pragma unroll
+  for (int j = TAKEN; j < TILES_N; ++j)
+#pragma unroll
+    for (int e = 0; e < 8; ++e) tiles[j - TAKEN][e] = tiles[j][e];
+}
+
+// One warp's rows of a block tile, which begins at (m0, n0).
+template <class Epilogue>
+struct FusedTile {
+  static constexpr bool ACTIVE = Epilogue::ACTIVE;
+  Epilogue epilogue;
+  int first_row;             // of this warp
+  int rows_left, cols_left;  // of the tile, those that exist
+  float alpha;
+
+  FASTGEMM_DEVICE FusedTile(const GemmParams& p, i64 batch, i64 m0, i64 n0, int first_row)
+      : epilogue(epilogue_at<Epilogue>(p, {batch, m0, n0})),
+        first_row(first_row),
+        rows_left(static_cast<int>(min_of<i64>(p.m - m0, 1 << 30))),
+        cols_left(static_cast<int>(min_of<i64>(p.n - n0, 1 << 30))),
+        alpha(p.alpha) {}
+
+  // Finishes, in place, COUNT 16 x 16 tiles beside each other, `row` rows below the warp's first.
+  template <class Mma, int COUNT>
+  FASTGEMM_DEVICE void apply(float (*tiles)[8], int row, int col) const {
+    const int lane = ptx::thread_index() % WARP_THREADS;
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j)
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair) {
+        // What does not exist is computed where the last that does lies, and not stored.
+        const int m = min_of(first_row + row + Mma::row(lane, pair), rows_left - 1);
+        const int n = min_of(col + j * 16 + Mma::col(lane, pair), (cols_left - 1) / 2 * 2);
+        float value[2] = {alpha * tiles[j][2 * pair], alpha * tiles[j][2 * pair + 1]};
+        epilogue.apply(value, m, n, cols_left - n);
+        tiles[j][2 * pair] = value[0];
+        tiles[j][2 * pair + 1] = value[1];
+      }
+  }
+};
+
+}  // namespace fastgemm
