@@ -145,21 +145,17 @@ std::string Operand::text() const {
          shape_text() + " on " + device_name() + ")";
 }
 
-void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) {
+void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) {
   static PyObject* const requires_grad = interned("requires_grad");
   role = role_;
   object = object_;
   type = type_info(object);
+  if (type.traced) return;
   if (type.refusal)
     throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
-  if (type.framework == Framework::torch && grad_mode.on() &&
-      is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)))) {
-    throw InvalidValue(
-        std::string(role) +
-        " requires grad and grad mode is on, but gemm is not recorded by autograd; call it "
-        "under torch.no_grad() or pass " +
-        role + ".detach()");
-  }
+  recorded = type.framework == Framework::torch && grad_mode && grad_mode->on() &&
+             is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)));
+  if (recorded) return;
   if (type.api) return read_exchange_api();
   if (type.framework == Framework::numpy) return read_numpy();
   if (type.framework == Framework::cupy) return read_cupy();
@@ -174,6 +170,14 @@ void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) 
     throw InvalidType(std::string(role) + ".__dlpack_device__() must return (type, id)");
   auto device_type = static_cast<dlpack::DeviceType>(to_integer(PyTuple_GetItem(pair.get(), 0)));
   set_device({device_type, static_cast<std::int32_t>(to_integer(PyTuple_GetItem(pair.get(), 1)))});
+}
+
+void Operand::refuse_deferred(const char* function) const {
+  if (type.traced)
+    throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
+  throw InvalidValue(std::string(role) + " requires grad and grad mode is on, but autograd does " +
+                     "not record " + function + "; call it under torch.no_grad() or pass " + role +
+                     ".detach()");
 }
 
 bool GradMode::on() {

@@ -1,6 +1,31 @@
 """What the extension asks of the caller's array framework: streams and results."""
 
 
+def torch_call(function: str, arguments: dict):
+    """gemm or linear of tensors that need gradients or are traced, as the operator for them."""
+    import fastgemm.torch
+
+    return _operator_call(fastgemm.torch, function, arguments)
+
+
+def jax_call(function: str, arguments: dict):
+    """gemm or linear of values that JAX traces."""
+    import fastgemm.jax
+
+    return _operator_call(fastgemm.jax, function, arguments)
+
+
+def _operator_call(module, function, arguments):
+    for name in ("out", "stream"):
+        if name in arguments:
+            raise ValueError(
+                f"{name}= is given, but an operand requires grad or is traced, so that the product "
+                "is computed by an operator, which returns a new array on the current stream; "
+                f"drop {name}=, or call {function} under torch.no_grad() or outside of the trace"
+            )
+    return getattr(module, function)(**arguments)
+
+
 def torch_stream(device: int) -> int:
     import torch
 
