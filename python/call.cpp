@@ -37,8 +37,6 @@ float to_float(PyObject* number, const char* name) {
 }
 
 void read_numbers(const Arguments& given, Call& call) {
-  if (given[arg_activation])
-    throw InvalidValue("activation is not supported yet: apply it to the result");
   call.addend = given[arg_c] ? given[arg_c] : given[arg_bias];
   if (given[arg_bias] && given[arg_c]) throw InvalidValue("bias and c are both given; pass one");
   if (given[arg_alpha]) call.matmul.alpha = to_float(given[arg_alpha], "alpha");
@@ -159,13 +157,16 @@ Arguments parse(Signature& signature, PyObject* const* args, Py_ssize_t count, P
 
 bool read_call(const Signature& signature, const Arguments& given, Call& call) {
   read_numbers(given, call);
-  GradMode grad_mode;
-  call.a.locate(signature.names[arg_a], given[arg_a], &grad_mode);
-  call.b.locate(signature.names[arg_b], given[arg_b], &grad_mode);
-  if (call.addend) call.c.locate(given[arg_c] ? "c" : "bias", call.addend, &grad_mode);
+  GradMode asked;
+  GradMode* grad_mode = signature.recorded ? &asked : nullptr;
+  call.a.locate(signature.names[arg_a], given[arg_a], grad_mode);
+  call.b.locate(signature.names[arg_b], given[arg_b], grad_mode);
+  if (call.addend) call.c.locate(given[arg_c] ? "c" : "bias", call.addend, grad_mode);
   for (const Operand* x : {&call.a, &call.b, &call.c})
     if (x->object && x->deferred()) return false;
-  if (given[arg_out]) call.out.locate("out", given[arg_out], &grad_mode);
+  if (given[arg_activation])
+    throw InvalidValue("activation is not part of a kernel yet; apply it to the result");
+  if (given[arg_out]) call.out.locate("out", given[arg_out], grad_mode);
   if (call.out.object && call.out.deferred()) call.out.refuse_deferred(signature.function);
   check_devices(call);
   choose_stream(given, call);

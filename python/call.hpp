@@ -37,6 +37,7 @@ struct Signature {
   std::size_t positional;
   std::array<const char*, argument_count> names;
   bool transposed_b = false;  // b is given as (n, k)
+  bool recorded = true;       // whether autograd is asked
   Arguments interned{};       // the names as Python has them
 };
 

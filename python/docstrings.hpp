@@ -43,6 +43,12 @@ Raises:
   ColdCallError: a kernel is missing while a CUDA graph is captured, or in strict mode.
   Nothing is computed then.)";
 
+constexpr const char* unrecorded_docstring =
+    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
+
 constexpr const char* linear_docstring =
     R"(linear($module, x, weight, bias=None, *, activation=None, out=None, out_dtype=None, config=None, stream=None)
 --

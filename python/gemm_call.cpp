@@ -95,9 +95,10 @@ PyObject* describe(const Signature& signature, const Arguments& given) {
 }
 
 constexpr decltype(Signature::names) gemm_names = {
-    "a", "b", nullptr, "c", "alpha", "beta", nullptr, "out", "out_dtype", "config", "stream"};
+    "a", "b", "bias", "c", "alpha", "beta", "activation", "out", "out_dtype", "config", "stream"};
 
 Signature gemm_signature = {"gemm", 2, gemm_names};
+Signature unrecorded_signature = {"_gemm", 2, gemm_names, false, /*recorded=*/false};
 Signature describe_signature = {"_describe_call", 2, gemm_names};
 Signature linear_signature = {"linear",
                               3,
@@ -153,6 +154,7 @@ void add_gemm_functions(PyObject* module) {
     if (PyObject_SetAttrString(module, name, owned.get()) < 0) throw PythonError{};
   };
   add("gemm", make_function<gemm_signature, run>(module, gemm_docstring));
+  add("_gemm", make_function<unrecorded_signature, run>(module, unrecorded_docstring));
   add("linear", make_function<linear_signature, run>(module, linear_docstring));
   add("_describe_call", make_function<describe_signature, describe>(module, describe_docstring));
 }

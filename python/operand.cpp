@@ -101,6 +101,21 @@ Managed* take(PyObject* capsule) {
   throw PythonError{};
 }
 
+// Whether a tensor without memory is one of torch.func's (vmap, grad ...). If so, the exporter's
+// exception is dropped.
+bool is_wrapped_by_torch_func(PyObject* object) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (is_true(Ref::steal(PyObject_CallFunction(helper("torch_wrapped"), "O", object)))) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return true;
+  }
+  PyErr_Restore(type, value, traceback);
+  return false;
+}
+
 // The negative bit of torch: memory holds the values with the other sign. It comes with the
 // imaginary part of a conjugated complex tensor, whose elements never lie side by side; asking
 // costs 0.1 us.
@@ -174,7 +189,9 @@ void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) 
 
 void Operand::refuse_deferred(const char* function) const {
   if (type.traced)
-    throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
+    throw InvalidType(
+        std::string(role) + " (" + type_name(object) +
+        "): " + (type.refusal ? type.refusal : "a tensor inside of torch.func has no memory"));
   throw InvalidValue(std::string(role) + " requires grad and grad mode is on, but autograd does " +
                      "not record " + function + "; call it under torch.no_grad() or pass " + role +
                      ".detach()");
@@ -230,7 +247,13 @@ void Operand::read_capsule(PyObject* capsule) {
 
 void Operand::read_exchange_api() {
   dlpack::Tensor tensor;
-  if (type.api->to_tensor(object, &tensor) != 0) refuse_export(role, object);
+  if (type.api->to_tensor(object, &tensor) != 0) {
+    if (type.framework == Framework::torch && is_wrapped_by_torch_func(object)) {
+      type.traced = true;
+      return;
+    }
+    refuse_export(role, object);
+  }
   read_tensor(tensor);
   static PyObject* const is_neg = interned("is_neg");
   if (type.framework == Framework::torch && may_be_negated(*this) &&

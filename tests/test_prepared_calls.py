@@ -1,4 +1,4 @@
-"""prepare(), strict mode and captures, over a fake driver that computes on the CPU. Needs no GPU."""
+"""prepare(), linear(), strict mode, captures: on a fake driver that computes. Needs no GPU."""
 
 import gc
 import weakref

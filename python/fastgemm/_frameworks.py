@@ -3,19 +3,28 @@
 
 def torch_call(function: str, arguments: dict):
     """gemm or linear of tensors that need gradients or are traced, as the operator for them."""
-    import fastgemm.torch
+    from fastgemm.torch import operator, operator_linear
 
-    return _operator_call(fastgemm.torch, function, arguments)
+    _refuse(arguments, function)
+    return (operator_linear if function == "linear" else operator)(**arguments)
+
+
+def torch_wrapped(tensor) -> bool:
+    """Whether torch.func (vmap, grad, jvp ...) has put a wrapper of its own around a tensor."""
+    import torch
+
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def jax_call(function: str, arguments: dict):
     """gemm or linear of values that JAX traces."""
     import fastgemm.jax
 
-    return _operator_call(fastgemm.jax, function, arguments)
+    _refuse(arguments, function)
+    return getattr(fastgemm.jax, function)(**arguments)
 
 
-def _operator_call(module, function, arguments):
+def _refuse(arguments, function):
     for name in ("out", "stream"):
         if name in arguments:
             raise ValueError(
@@ -23,7 +32,6 @@ def _operator_call(module, function, arguments):
                 "is computed by an operator, which returns a new array on the current stream; "
                 f"drop {name}=, or call {function} under torch.no_grad() or outside of the trace"
             )
-    return getattr(module, function)(**arguments)
 
 
 def torch_stream(device: int) -> int:
