@@ -13,6 +13,7 @@
 #include "errors.hpp"
 #include "fastgemm/gemm.hpp"
 #include "gemm_call.hpp"
+#include "prepared_call.hpp"
 #include "py_ref.hpp"
 
 namespace nb = nanobind;
@@ -323,6 +324,9 @@ void bind_runtime(nb::module_& m) {
       "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
       "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
 
+  m.def("set_strict", &set_strict, "on"_a = true,
+        "Whether a call that would have to compile a kernel raises ColdCallError instead: for "
+        "serving, after the warm-up. prepare() and compile() compile nevertheless.");
   m.def("set_verbose", &set_verbose, "on"_a = true,
         "Whether each compile, load and kernel from the disk cache is logged, through "
         "logging.getLogger('fastgemm').");
@@ -363,12 +367,13 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTGEMM_VERSION;
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
+  m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   bind_config(m);
   bind_hardware(m);
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
-  m.attr("gemm") = nb::steal(make_gemm_function(m.ptr()));
-  m.attr("_describe_call") = nb::steal(make_describe_function(m.ptr()));
+  add_gemm_functions(m.ptr());
+  m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
   connect_log();
 }

@@ -32,14 +32,60 @@ Returns:
   stream and the call does not wait. Where the operands are of several frameworks, of JAX, or of one that
   only speaks DLPack, the call orders itself after their work and returns when the product is there.
 
-Tensors that require grad are refused while grad mode is on: the product is not recorded by autograd.
+While grad mode is on, tensors that require grad take the operator of fastgemm.torch, which autograd records;
+so do FakeTensors. Values that JAX traces take that of fastgemm.jax. Operators have neither out nor stream.
 
 Raises:
   ValueError: shapes, strides, devices or a config that cannot be computed, read-only or overlapping out.
   TypeError: unsupported or mixed dtypes, objects that are not arrays.
   CompileError: NVRTC is missing or refused the kernel.
   DeviceError: no usable GPU or driver, or a driver call failed.
+  ColdCallError: a kernel is missing while a CUDA graph is captured, or in strict mode.
   Nothing is computed then.)";
+
+constexpr const char* unrecorded_docstring =
+    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
+
+constexpr const char* linear_docstring =
+    R"(linear($module, x, weight, bias=None, *, activation=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+A linear layer: x @ weight.T + bias, with the weight as models keep it, (out_features, in_features).
+
+Args:
+  x: (..., in_features) or (in_features,), float16 or bfloat16.
+  weight: (out_features, in_features), of x's dtype; any strides.
+  bias: broadcast to the result, of its dtype.
+  activation: applied to the sum.
+  out, out_dtype, config, stream: as for gemm().
+
+Returns and raises what gemm() does; the result is (..., out_features).)";
+
+constexpr const char* prepare_docstring =
+    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+Reads the arguments of gemm(), plans, compiles and loads; returns a PreparedGemm, whose call only launches.
+
+Args: those of gemm(), on a GPU, of one framework unless stream is given, and not of JAX. Without out, one result
+is allocated here. Tensors that require grad are refused while grad mode is on. Raises what gemm() does.)";
+
+constexpr const char* prepared_class_docstring =
+    R"(A product that is ready to be launched: `prepared()` computes it anew from what the arrays hold then.
+
+Each call writes and returns `out`, on the stream given to prepare(), else on the current stream of a's framework.
+The arrays and the kernel are kept as long as the object lives. A call may be captured into a CUDA graph.)";
+
+constexpr const char* rebind_docstring =
+    R"(rebind($self, a=None, b=None, *, c=None, out=None)
+--
+
+Takes other arrays of the same shapes, strides, dtypes and device from now on; those not given stay. Returns itself.
+
+Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
 
 constexpr const char* describe_docstring =
     R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)

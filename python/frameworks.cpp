@@ -91,18 +91,16 @@ const char* name(Framework framework) {
   return names[static_cast<int>(framework)];
 }
 
-Stream current_stream(const Operand& like) {
-  if (like.type.api) {
+Stream current_stream(const TypeInfo& type, int device) {
+  if (type.api) {
     void* stream = nullptr;
-    if (like.type.api->current_stream(dlpack::DeviceType::cuda, like.device, &stream) != 0)
+    if (type.api->current_stream(dlpack::DeviceType::cuda, device, &stream) != 0)
       throw PythonError{};
     return static_cast<Stream>(stream);
   }
-  if (like.type.framework != Framework::torch && like.type.framework != Framework::cupy)
-    return nullptr;
-  PyObject* function =
-      helper(like.type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
-  return handle_from(Ref::steal(PyObject_CallFunction(function, "i", like.device)).get());
+  if (type.framework != Framework::torch && type.framework != Framework::cupy) return nullptr;
+  PyObject* function = helper(type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
+  return handle_from(Ref::steal(PyObject_CallFunction(function, "i", device)).get());
 }
 
 Stream stream_from(PyObject* object) {
@@ -158,8 +156,7 @@ Result::Result(const Operand& like, const MatmulShape& shape, DType dtype, Strea
     to_jax_ = framework == Framework::jax;
   }
   Operand array;
-  GradMode grad_mode;
-  array.locate("result", object_.get(), grad_mode);
+  array.locate("result", object_.get());
   if (!array.complete) array.read(dlpack_stream(stream));
   data_ = array.data;
 }

@@ -101,6 +101,21 @@ Managed* take(PyObject* capsule) {
   throw PythonError{};
 }
 
+// Whether a tensor without memory is one of torch.func's (vmap, grad ...). If so, the exporter's
+// exception is dropped.
+bool is_wrapped_by_torch_func(PyObject* object) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (is_true(Ref::steal(PyObject_CallFunction(helper("torch_wrapped"), "O", object)))) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return true;
+  }
+  PyErr_Restore(type, value, traceback);
+  return false;
+}
+
 // The negative bit of torch: memory holds the values with the other sign. It comes with the
 // imaginary part of a conjugated complex tensor, whose elements never lie side by side; asking
 // costs 0.1 us.
@@ -145,21 +160,17 @@ std::string Operand::text() const {
          shape_text() + " on " + device_name() + ")";
 }
 
-void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) {
+void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) {
   static PyObject* const requires_grad = interned("requires_grad");
   role = role_;
   object = object_;
   type = type_info(object);
+  if (type.traced) return;
   if (type.refusal)
     throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
-  if (type.framework == Framework::torch && grad_mode.on() &&
-      is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)))) {
-    throw InvalidValue(
-        std::string(role) +
-        " requires grad and grad mode is on, but gemm is not recorded by autograd; call it "
-        "under torch.no_grad() or pass " +
-        role + ".detach()");
-  }
+  recorded = type.framework == Framework::torch && grad_mode && grad_mode->on() &&
+             is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)));
+  if (recorded) return;
   if (type.api) return read_exchange_api();
   if (type.framework == Framework::numpy) return read_numpy();
   if (type.framework == Framework::cupy) return read_cupy();
@@ -174,6 +185,16 @@ void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) 
     throw InvalidType(std::string(role) + ".__dlpack_device__() must return (type, id)");
   auto device_type = static_cast<dlpack::DeviceType>(to_integer(PyTuple_GetItem(pair.get(), 0)));
   set_device({device_type, static_cast<std::int32_t>(to_integer(PyTuple_GetItem(pair.get(), 1)))});
+}
+
+void Operand::refuse_deferred(const char* function) const {
+  if (type.traced)
+    throw InvalidType(
+        std::string(role) + " (" + type_name(object) +
+        "): " + (type.refusal ? type.refusal : "a tensor inside of torch.func has no memory"));
+  throw InvalidValue(std::string(role) + " requires grad and grad mode is on, but autograd does " +
+                     "not record " + function + "; call it under torch.no_grad() or pass " + role +
+                     ".detach()");
 }
 
 bool GradMode::on() {
@@ -226,7 +247,13 @@ void Operand::read_capsule(PyObject* capsule) {
 
 void Operand::read_exchange_api() {
   dlpack::Tensor tensor;
-  if (type.api->to_tensor(object, &tensor) != 0) refuse_export(role, object);
+  if (type.api->to_tensor(object, &tensor) != 0) {
+    if (type.framework == Framework::torch && is_wrapped_by_torch_func(object)) {
+      type.traced = true;
+      return;
+    }
+    refuse_export(role, object);
+  }
   read_tensor(tensor);
   static PyObject* const is_neg = interned("is_neg");
   if (type.framework == Framework::torch && may_be_negated(*this) &&

@@ -1,6 +1,39 @@
 """What the extension asks of the caller's array framework: streams and results."""
 
 
+def torch_call(function: str, arguments: dict):
+    """gemm or linear of tensors that need gradients or are traced, as the operator for them."""
+    from fastgemm.torch import operator, operator_linear
+
+    _refuse(arguments, function)
+    return (operator_linear if function == "linear" else operator)(**arguments)
+
+
+def torch_wrapped(tensor) -> bool:
+    """Whether torch.func (vmap, grad, jvp ...) has put a wrapper of its own around a tensor."""
+    import torch
+
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def jax_call(function: str, arguments: dict):
+    """gemm or linear of values that JAX traces."""
+    import fastgemm.jax
+
+    _refuse(arguments, function)
+    return getattr(fastgemm.jax, function)(**arguments)
+
+
+def _refuse(arguments, function):
+    for name in ("out", "stream"):
+        if name in arguments:
+            raise ValueError(
+                f"{name}= is given, but an operand requires grad or is traced, so that the product "
+                "is computed by an operator, which returns a new array on the current stream; "
+                f"drop {name}=, or call {function} under torch.no_grad() or outside of the trace"
+            )
+
+
 def torch_stream(device: int) -> int:
     import torch
 

@@ -1,0 +1,81 @@
+// A call of gemm() and its like: the arguments by name, then read, checked and placed.
+#pragma once
+
+#include <Python.h>
+
+#include <array>
+#include <optional>
+
+#include "fastgemm/gemm.hpp"
+#include "matmul.hpp"
+#include "operand.hpp"
+
+namespace fastgemm::python {
+
+enum Argument {
+  arg_a,
+  arg_b,
+  arg_bias,
+  arg_c,
+  arg_alpha,
+  arg_beta,
+  arg_activation,
+  arg_out,
+  arg_out_dtype,
+  arg_config,
+  arg_stream,
+  argument_count
+};
+
+// Null where not given or None.
+using Arguments = std::array<PyObject*, argument_count>;
+
+// A Python function with these arguments: the first `positional` go by position too, and those
+// without a name are not taken.
+struct Signature {
+  const char* function;
+  std::size_t positional;
+  std::array<const char*, argument_count> names;
+  bool transposed_b = false;  // b is given as (n, k)
+  bool recorded = true;       // whether autograd is asked
+  Arguments interned{};       // the names as Python has them
+};
+
+// The arguments of a vectorcall. Throws InvalidType.
+Arguments parse(Signature& signature, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                bool all_optional = false);
+
+// A call whose arguments have all been read and checked: nothing has been allocated or enqueued
+// yet.
+struct Call {
+  Operand a, b, c, out;
+  PyObject* addend = nullptr;  // c, or the bias: a C of one row
+  Matmul matmul;
+  DType out_dtype = DType::f16;
+  GemmConfig config;
+  Stream stream = nullptr;
+  bool explicit_stream = false;
+  bool waits = false;  // the product must be there when the call returns
+  int device = host_device;
+
+  std::array<Operand*, 4> operands() { return {&a, &b, &c, &out}; }
+};
+
+// Throws InvalidType, InvalidValue or PythonError. False, with nothing but a and b located, where
+// an operand is deferred(): the call is then for its framework.
+bool read_call(const Signature& signature, const Arguments& given, Call& call);
+
+// The same for functions that no framework records or traces: they refuse such operands.
+void read_own_call(const Signature& signature, const Arguments& given, Call& call);
+
+class ReleasedGil {
+ public:
+  ReleasedGil() : state_(PyEval_SaveThread()) {}
+  ReleasedGil(const ReleasedGil&) = delete;
+  ~ReleasedGil() { PyEval_RestoreThread(state_); }
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace fastgemm::python
