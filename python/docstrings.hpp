@@ -4,10 +4,12 @@
 namespace fastgemm::python {
 
 constexpr const char* gemm_docstring =
-    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
-Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding.
+Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding. In the same kernel:
+
+  activation(alpha * a @ b * scale_a * scale_b + bias + residual + beta * c), or an epilogue of one's own
 
 Shapes are those of numpy.matmul: a is (..., m, k) or (k,), b is (..., k, n) or (k,), leading dimensions
 broadcast, and a vector's dimension is missing in the result. Scalars (0-d) are refused. Any strides are
@@ -19,6 +21,13 @@ Args:
     to GPU 0 and back; CUDA managed memory counts as the GPU's.
   c: array added to the product, of the result's dtype; broadcast to its shape.
   alpha, beta: real numbers. beta=None is 1 with c and 0 without.
+  bias: a value for each column, (n,) or (..., 1, n), or for each row, (..., m, 1). Like the arrays below, of
+    float16, bfloat16 or float32 (c too, where anything but c is fused).
+  activation: "relu", "gelu" (with erf), "gelu_tanh", "silu", "sigmoid" or "tanh".
+  scale_a: a number, one element, or a factor for each row, (m,) or (..., m, 1).
+  scale_b: a number, one element, or a factor for each column, (n,) or (..., 1, n).
+  residual: array added before the activation; broadcast to the result's shape. May be out.
+  epilogue: an Epilogue, instead of all of these.
   out: where the result goes, of exactly its shape; read nowhere unless it is also c. It may have any
     strides, must be writable and must not overlap a or b. Not a JAX array: those are immutable.
     Memory that is exported without DLPack's read-only flag (before DLPack 1.0) counts as writable.
@@ -44,7 +53,7 @@ Raises:
   Nothing is computed then.)";
 
 constexpr const char* unrecorded_docstring =
-    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
@@ -58,14 +67,14 @@ A linear layer: x @ weight.T + bias, with the weight as models keep it, (out_fea
 Args:
   x: (..., in_features) or (in_features,), float16 or bfloat16.
   weight: (out_features, in_features), of x's dtype; any strides.
-  bias: broadcast to the result, of its dtype.
-  activation: applied to the sum.
+  bias: (out_features,), of float16, bfloat16 or float32.
+  activation: applied to the sum, by name; see gemm().
   out, out_dtype, config, stream: as for gemm().
 
 Returns and raises what gemm() does; the result is (..., out_features).)";
 
 constexpr const char* prepare_docstring =
-    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 Reads the arguments of gemm(), plans, compiles and loads; returns a PreparedGemm, whose call only launches.
@@ -80,7 +89,7 @@ Each call writes and returns `out`, on the stream given to prepare(), else on th
 The arrays and the kernel are kept as long as the object lives. A call may be captured into a CUDA graph.)";
 
 constexpr const char* rebind_docstring =
-    R"(rebind($self, a=None, b=None, *, c=None, out=None)
+    R"(rebind($self, a=None, b=None, *, c=None, bias=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None)
 --
 
 Takes other arrays of the same shapes, strides, dtypes and device from now on; those not given stay. Returns itself.
@@ -88,10 +97,26 @@ Takes other arrays of the same shapes, strides, dtypes and device from now on; t
 Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
 
 constexpr const char* describe_docstring =
-    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 What gemm() would do with these arguments: its problems, device and stream. Computes nothing.)";
+
+constexpr const char* epilogue_docstring =
+    R"(What becomes of the product before it is stored, in the same kernel: an expression and its operands.
+
+  Epilogue("gelu(acc * scale[m] + bias[n]) + residual[m, n]", scale=s, bias=b, residual=r)
+
+expression: acc is alpha * a @ b in float32. x[m], x[n] and x[m, n] are the elements of an array for the row, the
+  column, or both; x alone is a number, or the only element of an array. + - * / and parentheses; where(condition,
+  x, y) with < <= > >= == != and or not; abs exp log sqrt min max relu gelu gelu_tanh silu sigmoid tanh.
+values: by name. Real numbers are arguments of the kernel: another one compiles nothing. Arrays are float16,
+  bfloat16 or float32, on the device of the product: x[m] of shape (m,) or (..., m, 1), x[n] of shape (n,) or
+  (..., 1, n), x[m, n] broadcast to the result. They are read at each call, and kept until then.
+device_code: CUDA C++ in front of the kernel, with functions that the expression may call:
+  "FASTGEMM_DEVICE float leaky(float x, float slope) { return x > 0 ? x : slope * x; }".
+
+Raises ValueError that points at the column, or names what is missing or not used.)";
 
 constexpr const char* config_docstring =
     R"(What of a kernel is fixed; every field that is None stays the planner's. Immutable.
@@ -140,6 +165,7 @@ batch: number of products. beta: not 0 where a matrix C is added.
 arch: "sm_80", a card's name as hardware() takes it, or a HardwareSpec. device: CUDA ordinal.
   Neither: the first live GPU and, where there is none, sm_90.
 config: GemmConfig with what is to be fixed.
+epilogue: an expression or an Epilogue; its arrays count as packed, aligned, and of dtype.
 
 Raises ValueError (with need and limit) and TypeError for what cannot be planned.)";
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "fastgemm/problem.hpp"
@@ -43,10 +44,17 @@ Placement place_c(const MatmulShape& shape, const Operand& c);
 Placement place_out(const MatmulShape& shape, const Operand& out);
 Placement place_new(const MatmulShape& shape, void* data, DType dtype);  // packed, row-major
 
+// An array that an epilogue indexes: of `row` kind (m,) or (..., m, 1), of `column` kind (n,) or
+// (..., 1, n), of `element` kind broadcast to the result's shape, of `tensor` kind one element.
+Placement place_array(const MatmulShape& shape, const Operand& array, ArrayKind kind);
+
 struct Matmul {
   MatmulShape shape;
   Placement a, b, c, d;
   float alpha = 1.0f, beta = 0.0f;
+  std::shared_ptr<const Epilogue> epilogue;  // null: none
+  std::vector<Placement> arrays;             // of the epilogue
+  std::vector<float> numbers;
 };
 
 // The products to compute, in order: one wherever the batch dimensions can be walked with one

@@ -35,6 +35,9 @@ struct ProblemTraits {
   std::uint64_t epilogue_id;  // of the fused epilogue and how it reads its arrays; 0: none
 
   std::uint64_t code() const;  // all of it but the epilogue in one number
+  bool operator==(const ProblemTraits& o) const {
+    return code() == o.code() && epilogue_id == o.epilogue_id;
+  }
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 

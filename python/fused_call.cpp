@@ -1,0 +1,192 @@
+// What a call fuses with its product: its arguments located, named, and placed along the result.
+#include "fused_call.hpp"
+
+#include <map>
+#include <string>
+
+#include "call.hpp"
+#include "fastgemm/error.hpp"
+
+namespace fastgemm::python {
+namespace {
+
+using As = NamedParts::As;
+
+// Parts of the call that have a name, in the order in which an expression names them.
+struct NamedPart {
+  Argument argument;
+  const char* name;
+  As NamedParts::* as;
+};
+constexpr NamedPart named_parts[] = {{arg_scale_a, "scale_a", &NamedParts::scale_a},
+                                     {arg_scale_b, "scale_b", &NamedParts::scale_b},
+                                     {arg_bias, "bias", &NamedParts::bias},
+                                     {arg_residual, "residual", &NamedParts::residual},
+                                     {arg_c, "c", &NamedParts::c}};
+
+// A Python or NumPy scalar, as opposed to an array of any number of dimensions.
+bool is_number(PyObject* object) {
+  if (PyFloat_Check(object) || PyLong_Check(object)) return true;
+  return PyNumber_Check(object) && !PyObject_HasAttrString(object, "__dlpack__");
+}
+
+std::int64_t elements(const Operand& x) {
+  std::int64_t count = 1;
+  for (int i = 0; i < x.ndim; ++i) count *= x.shape[i];
+  return count;
+}
+
+// How an array is indexed, which its shape says.
+As kind_of(Argument argument, const Operand& x) {
+  if (argument == arg_residual || argument == arg_c) return As::element;
+  if (argument != arg_bias) {
+    if (elements(x) == 1) return As::tensor;
+    return argument == arg_scale_a ? As::row : As::column;
+  }
+  if (x.ndim == 1 || (x.ndim > 1 && x.shape[x.ndim - 2] == 1)) return As::column;
+  if (x.ndim > 1 && x.shape[x.ndim - 1] == 1) return As::row;
+  throw InvalidValue("bias has shape " + x.shape_text() +
+                     ", but it is a value for each column, (n,), or for each row, (m, 1); an array "
+                     "of the result's shape is added as residual=");
+}
+
+// The epilogue of named parts; those that were asked for before are found by a number.
+std::shared_ptr<const Epilogue> named_epilogue(const NamedParts& parts) {
+  static auto& known = *new std::map<std::pair<int, std::string>, std::shared_ptr<const Epilogue>>;
+  int code = 0;
+  for (const NamedPart& part : named_parts) code = code << 3 | static_cast<int>(parts.*part.as);
+  auto& epilogue = known[{code, parts.activation}];
+  if (epilogue) return epilogue;
+  std::vector<std::string> arrays;
+  for (const NamedPart& part : named_parts)
+    if (parts.*part.as != As::number) arrays.emplace_back(part.name);
+  try {
+    return epilogue = parse_epilogue(named_expression(parts), arrays);
+  } catch (const InvalidValue&) {
+    known.erase({code, parts.activation});
+    throw;
+  }
+}
+
+void locate_named(const Arguments& given, Call& call, GradMode* grad_mode) {
+  FusedCall& fused = call.fused;
+  for (const NamedPart& part : named_parts) {
+    PyObject* object = given[part.argument];
+    if (!object || (part.argument == arg_c && call.matmul.beta == 0.0f)) continue;
+    const bool scale = part.argument == arg_scale_a || part.argument == arg_scale_b;
+    if (scale && is_number(object)) {
+      fused.parts.*part.as = As::number;
+      fused.numbers.push_back(to_float(object, part.name));
+      continue;
+    }
+    fused.arguments.push_back(part.argument);
+    fused.arrays.push_back(std::make_unique<Operand>());
+    fused.arrays.back()->locate(part.name, object, grad_mode);
+  }
+  if (given[arg_c] && call.matmul.beta != 0.0f) fused.numbers.push_back(call.matmul.beta);
+  if (!given[arg_activation]) return;
+  if (!PyUnicode_Check(given[arg_activation]))
+    throw InvalidType("activation is a " + type_name(given[arg_activation]) +
+                      ", not the name of one: \"relu\", \"gelu\", \"silu\" ...");
+  fused.parts.activation = to_string(given[arg_activation]);
+}
+
+void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
+  const BoundEpilogue* bound = epilogue_in(given[arg_epilogue]);
+  if (!bound)
+    throw InvalidType("epilogue is a " + type_name(given[arg_epilogue]) +
+                      ", not a fastgemm.Epilogue");
+  for (Argument other : {arg_bias, arg_c, arg_activation, arg_scale_a, arg_scale_b, arg_residual})
+    if (given[other])
+      throw InvalidValue(
+          "epilogue is given together with a part that has a name of its own; write that part in "
+          "the expression");
+  FusedCall& fused = call.fused;
+  fused.epilogue = bound->epilogue;
+  fused.numbers = bound->numbers;
+  for (std::size_t i = 0; i < bound->arrays.size(); ++i) {
+    fused.arrays.push_back(std::make_unique<Operand>());
+    fused.arrays.back()->locate(bound->epilogue->arrays[i].name.c_str(), bound->arrays[i].get(),
+                                grad_mode);
+  }
+}
+
+}  // namespace
+
+void locate_fused(const Arguments& given, Call& call, GradMode* grad_mode) {
+  if (given[arg_epilogue]) return locate_bound(given, call, grad_mode);
+  for (Argument part : {arg_bias, arg_activation, arg_scale_a, arg_scale_b, arg_residual})
+    if (given[part]) return locate_named(given, call, grad_mode);
+}
+
+void place_fused(Call& call) {
+  FusedCall& fused = call.fused;
+  if (!fused.given()) return;
+  for (std::size_t i = 0; i < fused.arguments.size(); ++i)
+    for (const NamedPart& part : named_parts)
+      if (part.argument == fused.arguments[i])
+        fused.parts.*part.as = kind_of(part.argument, *fused.arrays[i]);
+  if (!fused.epilogue) fused.epilogue = named_epilogue(fused.parts);
+  call.matmul.epilogue = fused.epilogue;
+  call.matmul.numbers = fused.numbers;
+  for (std::size_t i = 0; i < fused.arrays.size(); ++i)
+    call.matmul.arrays.push_back(
+        place_array(call.matmul.shape, *fused.arrays[i], fused.epilogue->arrays[i].kind));
+}
+
+BoundEpilogue bind_epilogue(const std::string& expression, PyObject* values,
+                            const std::string& device_code) {
+  std::vector<std::string> names, arrays;
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(values, &at, &key, &value)) {
+    names.push_back(to_string(key));
+    if (!is_number(value)) arrays.push_back(names.back());
+  }
+  BoundEpilogue bound;
+  bound.epilogue = parse_epilogue(expression, arrays, device_code);
+  const auto find = [&](const std::string& name) {
+    PyObject* found = PyDict_GetItemString(values, name.c_str());
+    if (!found)
+      throw InvalidValue("the epilogue '" + expression + "' uses '" + name +
+                         "'; pass it by that name");
+    return found;
+  };
+  const Epilogue& e = *bound.epilogue;
+  for (const Epilogue::Array& array : e.arrays) {
+    if (is_number(find(array.name)))
+      throw InvalidValue("the epilogue '" + expression + "' indexes '" + array.name +
+                         "', which is a number; write it without an index");
+    bound.arrays.push_back(Ref::borrow(find(array.name)));
+  }
+  for (const std::string& name : e.numbers)
+    bound.numbers.push_back(to_float(find(name), name.c_str()));
+  for (const std::string& name : names) {
+    bool used = false;
+    for (const Epilogue::Array& array : e.arrays) used = used || array.name == name;
+    for (const std::string& number : e.numbers) used = used || number == name;
+    if (!used)
+      throw InvalidValue("'" + name + "' is given, but the epilogue '" + expression +
+                         "' does not use it");
+  }
+  return bound;
+}
+
+std::shared_ptr<const Fusion> planned_fusion(PyObject* object, const GemmProblem& p) {
+  auto fusion = std::make_shared<Fusion>();
+  const BoundEpilogue* bound = epilogue_in(object);
+  if (!bound && !PyUnicode_Check(object))
+    throw InvalidType("epilogue is a " + type_name(object) +
+                      ", not an expression or a fastgemm.Epilogue");
+  fusion->epilogue = bound ? bound->epilogue : parse_epilogue(to_string(object));
+  for (const Epilogue::Array& array : fusion->epilogue->arrays) {
+    const bool along_m = array.kind == ArrayKind::row || array.kind == ArrayKind::element;
+    const bool along_n = array.kind == ArrayKind::column || array.kind == ArrayKind::element;
+    fusion->arrays.push_back({nullptr, p.a.dtype, along_m ? (along_n ? p.n : 1) : 0,
+                              along_n ? 1 : 0, along_m && along_n ? p.d.batch_stride : 0});
+  }
+  fusion->numbers.resize(fusion->epilogue->numbers.size());
+  return fusion;
+}
+
+}  // namespace fastgemm::python
