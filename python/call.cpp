@@ -88,8 +88,9 @@ void check_dtypes(const Arguments& given, Call& call) {
   std::optional<DType> wanted;
   if (given[arg_out_dtype]) wanted = dtype_from(given[arg_out_dtype]);
   call.out_dtype = call.out.object ? call.out.dtype : wanted.value_or(call.a.dtype);
-  const bool in = call.a.dtype == call.b.dtype && call.a.dtype != DType::f32;
-  const bool out = call.out_dtype == call.a.dtype || call.out_dtype == DType::f32;
+  const bool in = call.a.dtype == call.b.dtype && size_of(call.a.dtype) == 2;
+  const bool narrow = size_of(call.out_dtype) == 1 && !call.c.object;
+  const bool out = call.out_dtype == call.a.dtype || call.out_dtype == DType::f32 || narrow;
   const bool c = !call.c.object || call.c.dtype == call.out_dtype;
   if (in && out && c && wanted.value_or(call.out_dtype) == call.out_dtype) return;
   std::string got;
@@ -100,10 +101,11 @@ void check_dtypes(const Arguments& given, Call& call) {
                     "; " + dtype_table);
 }
 
-void check_out(const Call& call) {
-  if (call.out.type.framework == Framework::jax)
-    throw InvalidType("out is a JAX array, which is immutable; use the returned array");
-  if (call.out.read_only) throw InvalidValue("out is read-only");
+void check_writable(const Operand& x) {
+  if (x.type.framework == Framework::jax)
+    throw InvalidType(std::string(x.role) + " is a JAX array, which is immutable" +
+                      (x.role == std::string("out") ? "; use the returned array" : ""));
+  if (x.read_only) throw InvalidValue(std::string(x.role) + " is read-only");
 }
 
 void refuse_deferred(const Signature& signature, const Call& call) {
@@ -166,16 +168,19 @@ bool read_call(const Signature& signature, const Arguments& given, Call& call) {
   locate_fused(given, call, grad_mode);
   if (given[arg_c] && !call.fused.given()) call.c.locate("c", given[arg_c], grad_mode);
   if (call.deferred()) {
-    for (Argument part : {arg_scale_a, arg_scale_b, arg_residual, arg_epilogue})
+    for (std::size_t part = arg_scale_a; part <= arg_epilogue; ++part)
       if (given[part]) refuse_deferred(signature, call);
     return false;
   }
+  call.out.takes_narrow = true;
   if (given[arg_out]) call.out.locate("out", given[arg_out], grad_mode);
   if (call.out.object && call.out.deferred()) call.out.refuse_deferred(signature.function);
   check_devices(call);
   choose_stream(given, call);
   read_operands(call);
-  if (given[arg_out]) check_out(call);
+  if (given[arg_out]) check_writable(call.out);
+  for (const auto& x : call.fused.arrays)
+    if (x->role == std::string("keep") || x->role == std::string("amax")) check_writable(*x);
   check_dtypes(given, call);
 
   Matmul& matmul = call.matmul;

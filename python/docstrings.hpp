@@ -4,12 +4,14 @@
 namespace fastgemm::python {
 
 constexpr const char* gemm_docstring =
-    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding. In the same kernel:
 
-  activation(alpha * a @ b * scale_a * scale_b + bias + residual + beta * c), or an epilogue of one's own
+  activation(alpha * a @ b * scale_a * scale_b + bias + residual + beta * c) / out_scale
+
+  or an epilogue of one's own.
 
 Shapes are those of numpy.matmul: a is (..., m, k) or (k,), b is (..., k, n) or (k,), leading dimensions
 broadcast, and a vector's dimension is missing in the result. Scalars (0-d) are refused. Any strides are
@@ -27,11 +29,17 @@ Args:
   scale_a: a number, one element, or a factor for each row, (m,) or (..., m, 1).
   scale_b: a number, one element, or a factor for each column, (n,) or (..., 1, n).
   residual: array added before the activation; broadcast to the result's shape. May be out.
+  keep: array of the result's shape, of float16, bfloat16 or float32, that gets the value before the activation.
+  amax: one float32, which is raised to the largest magnitude before out_scale; set it to 0 before.
+  out_scale: what one step of a quantised result is worth: a number, one element, or a value for each column,
+    (n,) or (..., 1, n), or for each row, (..., m, 1).
   epilogue: an Epilogue, instead of all of these.
   out: where the result goes, of exactly its shape; read nowhere unless it is also c. It may have any
     strides, must be writable and must not overlap a or b. Not a JAX array: those are immutable.
     Memory that is exported without DLPack's read-only flag (before DLPack 1.0) counts as writable.
-  out_dtype: "float32", or the dtype of a (the default), by name or as a framework's dtype.
+  out_dtype: the dtype of a (the default), "float32", "int8", "float8_e4m3fn" or "float8_e5m2", by name or as a
+    framework's dtype. Those of 8 bits are rounded to nearest even and saturate, also at infinities; NaN stays
+    NaN, and is 0 as int8.
   config: a GemmConfig; fields that are None stay the planner's.
   stream: CUDA stream to work on: a handle (int), or an object with .cuda_stream, .ptr or __cuda_stream__.
     The caller then orders the work of other streams. None is the current stream of a's framework.
@@ -53,7 +61,7 @@ Raises:
   Nothing is computed then.)";
 
 constexpr const char* unrecorded_docstring =
-    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
@@ -74,7 +82,7 @@ Args:
 Returns and raises what gemm() does; the result is (..., out_features).)";
 
 constexpr const char* prepare_docstring =
-    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 Reads the arguments of gemm(), plans, compiles and loads; returns a PreparedGemm, whose call only launches.
@@ -89,7 +97,7 @@ Each call writes and returns `out`, on the stream given to prepare(), else on th
 The arrays and the kernel are kept as long as the object lives. A call may be captured into a CUDA graph.)";
 
 constexpr const char* rebind_docstring =
-    R"(rebind($self, a=None, b=None, *, c=None, bias=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None)
+    R"(rebind($self, a=None, b=None, *, c=None, bias=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None)
 --
 
 Takes other arrays of the same shapes, strides, dtypes and device from now on; those not given stay. Returns itself.
@@ -97,7 +105,7 @@ Takes other arrays of the same shapes, strides, dtypes and device from now on; t
 Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
 
 constexpr const char* describe_docstring =
-    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 What gemm() would do with these arguments: its problems, device and stream. Computes nothing.)";
@@ -110,6 +118,7 @@ constexpr const char* epilogue_docstring =
 expression: acc is alpha * a @ b in float32. x[m], x[n] and x[m, n] are the elements of an array for the row, the
   column, or both; x alone is a number, or the only element of an array. + - * / and parentheses; where(condition,
   x, y) with < <= > >= == != and or not; abs exp log sqrt min max relu gelu gelu_tanh silu sigmoid tanh.
+  keep(x) is x and leaves it in the array keep; amax(x) is x and raises the float32 amax to the largest |x|.
 values: by name. Real numbers are arguments of the kernel: another one compiles nothing. Arrays are float16,
   bfloat16 or float32, on the device of the product: x[m] of shape (m,) or (..., m, 1), x[n] of shape (n,) or
   (..., 1, n), x[m, n] broadcast to the result. They are read at each call, and kept until then.

@@ -22,7 +22,15 @@ constexpr NamedPart named_parts[] = {{arg_scale_a, "scale_a", &NamedParts::scale
                                      {arg_scale_b, "scale_b", &NamedParts::scale_b},
                                      {arg_bias, "bias", &NamedParts::bias},
                                      {arg_residual, "residual", &NamedParts::residual},
-                                     {arg_c, "c", &NamedParts::c}};
+                                     {arg_c, "c", &NamedParts::c},
+                                     {arg_keep, "keep", &NamedParts::keep},
+                                     {arg_amax, "amax", &NamedParts::amax},
+                                     {arg_out_scale, "out_scale", &NamedParts::out_scale}};
+
+// Those that numbers can be too.
+bool is_scale(Argument argument) {
+  return argument == arg_scale_a || argument == arg_scale_b || argument == arg_out_scale;
+}
 
 // A Python or NumPy scalar, as opposed to an array of any number of dimensions.
 bool is_number(PyObject* object) {
@@ -38,9 +46,12 @@ std::int64_t elements(const Operand& x) {
 
 // How an array is indexed, which its shape says.
 As kind_of(Argument argument, const Operand& x) {
-  if (argument == arg_residual || argument == arg_c) return As::element;
+  if (argument == arg_residual || argument == arg_c || argument == arg_keep) return As::element;
+  if (argument == arg_amax) return As::tensor;
   if (argument != arg_bias) {
     if (elements(x) == 1) return As::tensor;
+    const bool of_rows = x.ndim > 1 && x.shape[x.ndim - 1] == 1;
+    if (argument == arg_out_scale) return of_rows ? As::row : As::column;
     return argument == arg_scale_a ? As::row : As::column;
   }
   if (x.ndim == 1 || (x.ndim > 1 && x.shape[x.ndim - 2] == 1)) return As::column;
@@ -73,17 +84,16 @@ void locate_named(const Arguments& given, Call& call, GradMode* grad_mode) {
   for (const NamedPart& part : named_parts) {
     PyObject* object = given[part.argument];
     if (!object || (part.argument == arg_c && call.matmul.beta == 0.0f)) continue;
-    const bool scale = part.argument == arg_scale_a || part.argument == arg_scale_b;
-    if (scale && is_number(object)) {
+    if (is_scale(part.argument) && is_number(object)) {
       fused.parts.*part.as = As::number;
       fused.numbers.push_back(to_float(object, part.name));
       continue;
     }
+    if (part.argument == arg_c) fused.numbers.push_back(call.matmul.beta);
     fused.arguments.push_back(part.argument);
     fused.arrays.push_back(std::make_unique<Operand>());
     fused.arrays.back()->locate(part.name, object, grad_mode);
   }
-  if (given[arg_c] && call.matmul.beta != 0.0f) fused.numbers.push_back(call.matmul.beta);
   if (!given[arg_activation]) return;
   if (!PyUnicode_Check(given[arg_activation]))
     throw InvalidType("activation is a " + type_name(given[arg_activation]) +
@@ -96,7 +106,8 @@ void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
   if (!bound)
     throw InvalidType("epilogue is a " + type_name(given[arg_epilogue]) +
                       ", not a fastgemm.Epilogue");
-  for (Argument other : {arg_bias, arg_c, arg_activation, arg_scale_a, arg_scale_b, arg_residual})
+  for (Argument other : {arg_bias, arg_c, arg_activation, arg_scale_a, arg_scale_b, arg_residual,
+                         arg_keep, arg_amax, arg_out_scale})
     if (given[other])
       throw InvalidValue(
           "epilogue is given together with a part that has a name of its own; write that part in "
@@ -115,7 +126,8 @@ void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
 
 void locate_fused(const Arguments& given, Call& call, GradMode* grad_mode) {
   if (given[arg_epilogue]) return locate_bound(given, call, grad_mode);
-  for (Argument part : {arg_bias, arg_activation, arg_scale_a, arg_scale_b, arg_residual})
+  for (Argument part : {arg_bias, arg_activation, arg_scale_a, arg_scale_b, arg_residual, arg_keep,
+                        arg_amax, arg_out_scale})
     if (given[part]) return locate_named(given, call, grad_mode);
 }
 
@@ -182,8 +194,9 @@ std::shared_ptr<const Fusion> planned_fusion(PyObject* object, const GemmProblem
   for (const Epilogue::Array& array : fusion->epilogue->arrays) {
     const bool along_m = array.kind == ArrayKind::row || array.kind == ArrayKind::element;
     const bool along_n = array.kind == ArrayKind::column || array.kind == ArrayKind::element;
-    fusion->arrays.push_back({nullptr, p.a.dtype, along_m ? (along_n ? p.n : 1) : 0,
-                              along_n ? 1 : 0, along_m && along_n ? p.d.batch_stride : 0});
+    const DType dtype = array.written && array.kind == ArrayKind::tensor ? DType::f32 : p.a.dtype;
+    fusion->arrays.push_back({nullptr, dtype, along_m ? (along_n ? p.n : 1) : 0, along_n ? 1 : 0,
+                              along_m && along_n ? p.d.batch_stride : 0});
   }
   fusion->numbers.resize(fusion->epilogue->numbers.size());
   return fusion;

@@ -253,6 +253,7 @@ Placement place_out(const MatmulShape& shape, const Operand& out) {
 }
 
 Placement place_array(const MatmulShape& shape, const Operand& x, ArrayKind kind) {
+  if (kind == ArrayKind::element && x.role == std::string("keep")) return place_out(shape, x);
   if (kind == ArrayKind::element) return place_c(shape, x);
   const bool of_rows = kind == ArrayKind::row, of_columns = kind == ArrayKind::column;
   const std::int64_t rows = of_rows ? shape.m : 1, cols = of_columns ? shape.n : 1;

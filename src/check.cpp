@@ -46,7 +46,7 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
-  if (k.tma_stores && (k.has_c || k.out == DType::f32 || !k.staged_stores))
+  if (k.tma_stores && (k.has_c || size_of(k.out) != 2 || !k.staged_stores))
     return "tma_stores needs staged_stores, a 16-bit D with 16-byte aligned rows, and beta 0";
   return {};
 }

@@ -11,7 +11,8 @@ namespace fastgemm {
 namespace {
 
 const char* short_name(DType t) {
-  return t == DType::f16 ? "f16" : t == DType::bf16 ? "bf16" : "f32";
+  static constexpr const char* names[] = {"f16", "bf16", "f32", "i8", "e4m3", "e5m2"};
+  return names[static_cast<int>(t)];
 }
 const char* device_major(Major m) { return m == Major::k ? "Major::K" : "Major::MN"; }
 const char* device_bool(bool b) { return b ? "true" : "false"; }

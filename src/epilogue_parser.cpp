@@ -21,7 +21,7 @@ constexpr Function FUNCTIONS[] = {
     {"abs", 1},  {"exp", 1},  {"log", 1},       {"sqrt", 1}, {"min", 2},     {"max", 2},
     {"relu", 1}, {"gelu", 1}, {"gelu_tanh", 1}, {"silu", 1}, {"sigmoid", 1}, {"tanh", 1},
 };
-constexpr const char* RESERVED[] = {"acc", "m", "n", "and", "or", "not", "where"};
+constexpr const char* RESERVED[] = {"acc", "m", "n", "and", "or", "not", "where", "keep", "amax"};
 constexpr std::size_t MOST_CHARACTERS = 4096;
 constexpr int MOST_NESTING = 64;
 
@@ -220,9 +220,9 @@ class Parser {
   Value call(const std::string& name, std::size_t at) {
     const auto known = std::find_if(std::begin(FUNCTIONS), std::end(FUNCTIONS),
                                     [&](const Function& f) { return name == f.name; });
-    const bool where = name == "where";
-    if (!where && known == std::end(FUNCTIONS) && result_.device_code.empty()) {
-      std::string names = "where";
+    const bool where = name == "where", writes = name == "keep" || name == "amax";
+    if (!where && !writes && known == std::end(FUNCTIONS) && result_.device_code.empty()) {
+      std::string names = "where, keep, amax";
       for (const Function& f : FUNCTIONS) names += std::string(", ") + f.name;
       fail(at, "unknown function '" + name + "'; there are " + names);
     }
@@ -234,13 +234,17 @@ class Parser {
       arguments.push_back(where && first ? condition(value).code : number(value).code);
     } while (token_ == ",");
     expect(")", "after the arguments of " + name);
-    const int needed = where ? 3 : known != std::end(FUNCTIONS) ? known->arguments : -1;
+    const int needed = where                          ? 3
+                       : writes                       ? 1
+                       : known != std::end(FUNCTIONS) ? known->arguments
+                                                      : -1;
     if (needed >= 0 && arguments.size() != static_cast<std::size_t>(needed))
       fail(at, name + " takes " + std::to_string(needed) +
                    (needed == 1 ? " argument, not " : " arguments, not ") +
                    std::to_string(arguments.size()));
     if (where)
       return {"(" + arguments[0] + " ? " + arguments[1] + " : " + arguments[2] + ")", false, at};
+    if (writes) return {written(name, arguments[0], at), false, at};
     std::string code = (known != std::end(FUNCTIONS) ? "math::" : "") + name + "(";
     for (std::size_t i = 0; i < arguments.size(); ++i) code += (i ? ", " : "") + arguments[i];
     return {code + ")", false, at};
@@ -258,6 +262,23 @@ class Parser {
     return m && n ? ArrayKind::element : m ? ArrayKind::row : ArrayKind::column;
   }
 
+  // The call of what leaves its argument in memory: once in an expression.
+  std::string written(const std::string& name, const std::string& argument, std::size_t at) {
+    for (const Epilogue::Array& array : result_.arrays)
+      if (array.name == name) fail(at, name + "() stands twice in the expression");
+    const bool keep = name == "keep";
+    result_.arrays.push_back({name, keep ? ArrayKind::element : ArrayKind::tensor, true});
+    check_counts(at);
+    return keep ? "(kept[i] = " + argument + ")" : "amax.see(" + argument + ", i < valid)";
+  }
+
+  void check_counts(std::size_t at) const {
+    const bool arrays = result_.arrays.size() > EPILOGUE_ARRAYS;
+    if (arrays || result_.numbers.size() > EPILOGUE_NUMBERS)
+      fail(at, "more than " + std::to_string(arrays ? EPILOGUE_ARRAYS : EPILOGUE_NUMBERS) +
+                   (arrays ? " arrays" : " numbers") + " in one expression");
+  }
+
   std::string named(const std::string& name, std::size_t at) {
     const bool indexed = take("[");
     const auto is = [&](const std::string& other) { return other == name; };
@@ -271,9 +292,7 @@ class Parser {
       fail(at, "'" + name + "' is used with two different indices");
     if (array && found == result_.arrays.end()) result_.arrays.push_back({name, kind});
     if (!array && number == result_.numbers.end()) result_.numbers.push_back(name);
-    if (result_.arrays.size() > EPILOGUE_ARRAYS || result_.numbers.size() > EPILOGUE_NUMBERS)
-      fail(at, "more than " + std::to_string(array ? EPILOGUE_ARRAYS : EPILOGUE_NUMBERS) +
-                   (array ? " arrays" : " numbers") + " in one expression");
+    check_counts(at);
     return name + (array ? "_[i]" : "_");
   }
 

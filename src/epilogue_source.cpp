@@ -1,6 +1,6 @@
 // Writes an epilogue as the struct that the kernel template takes, and named parts as expressions.
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 
 #include "fastgemm/error.hpp"
 #include "fusion.hpp"
@@ -23,15 +23,23 @@ std::string reader_type(ArrayKind kind, const FusedAccess& access) {
   }
 }
 
+std::string writer_type(ArrayKind kind, const FusedAccess& access) {
+  if (kind == ArrayKind::tensor) return "LargestMagnitude";
+  return std::string("KeptElements<") + device_type(access.dtype) +
+         (access.wide ? ", true>" : ", false>");
+}
+
 }  // namespace
 
 const char* device_type(DType t) {
-  return t == DType::f16 ? "Float16" : t == DType::bf16 ? "Bfloat16" : "Float32";
+  static constexpr const char* types[] = {"Float16", "Bfloat16",   "Float32",
+                                          "Int8",    "Float8E4M3", "Float8E5M2"};
+  return types[static_cast<int>(t)];
 }
 
 std::string epilogue_source(const KernelConfig& k) {
   const Epilogue& e = *k.epilogue;
-  std::string comment = e.expression, members, places, values;
+  std::string comment = e.expression, members, places, values, stores;
   std::replace_if(
       comment.begin(), comment.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
   const auto place = [&](const std::string& name, const std::string& from) {
@@ -39,6 +47,15 @@ std::string epilogue_source(const KernelConfig& k) {
   };
   for (std::size_t i = 0; i < e.arrays.size(); ++i) {
     const std::string name = e.arrays[i].name, reader = "read_" + name;
+    if (e.arrays[i].written) {
+      const bool keep = e.arrays[i].kind == ArrayKind::element;
+      members += "  " + writer_type(e.arrays[i].kind, access_of(k.epilogue_access, i)) + " " +
+                 name + ";\n";
+      place(name, "p.array[" + std::to_string(i) + "], at");
+      if (keep) values += "    float kept[COUNT];\n";
+      if (keep) stores = "    keep.store(kept, row, col, valid);\n";
+      continue;
+    }
     members +=
         "  " +
         reader_type(fused_kind(e, i, k.epilogue_transposed), access_of(k.epilogue_access, i)) +
@@ -61,7 +78,7 @@ std::string epilogue_source(const KernelConfig& k) {
   s += "  FASTGEMM_DEVICE void apply(float (&acc)[COUNT], int row, int col, int valid) const {\n";
   s += values + "#pragma unroll\n";
   s += "    for (int i = 0; i < COUNT; ++i) acc[i] = " + e.code + ";\n";
-  s += "  }\n};\n";
+  s += stores + "  }\n};\n";
   return s;
 }
 
@@ -79,13 +96,22 @@ std::string named_expression(const NamedParts& parts) {
   add(" + ", "bias", parts.bias);
   add(" + ", "residual", parts.residual);
   add(" + beta * ", "c", parts.c);
-  if (parts.activation.empty()) return s;
-  std::string known;
-  for (const char* name : activations) {
-    if (parts.activation == name) return parts.activation + "(" + s + ")";
-    known += (known.empty() ? "" : ", ") + std::string(name);
+  const auto apply = [&s](const std::string& function) { s = function + "(" + s + ")"; };
+  if (parts.keep != As::absent) apply("keep");
+  if (!parts.activation.empty()) {
+    const auto is = [&](const char* name) { return parts.activation == name; };
+    if (std::none_of(std::begin(activations), std::end(activations), is)) {
+      std::string known;
+      for (const char* name : activations) known += (known.empty() ? "" : ", ") + std::string(name);
+      throw InvalidValue("unknown activation '" + parts.activation + "'; there are " + known);
+    }
+    apply(parts.activation);
   }
-  throw InvalidValue("unknown activation '" + parts.activation + "'; there are " + known);
+  if (parts.amax != As::absent) apply("amax");
+  if (parts.out_scale == As::absent) return s;
+  if (s.back() != ')' && s != "acc") apply("");
+  add(" * (1 / ", "out_scale", parts.out_scale);
+  return s + ")";
 }
 
 }  // namespace fastgemm

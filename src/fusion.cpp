@@ -87,6 +87,9 @@ void check_fusion(const GemmProblem& p) {
     if (view.dtype > DType::f32)
       throw InvalidType("'" + name + "' is " + fastgemm::name(view.dtype) +
                         "; arrays of an epilogue are float16, bfloat16 or float32");
+    if (f.epilogue->arrays[i].written && kind == ArrayKind::tensor && view.dtype != DType::f32)
+      throw InvalidType(std::string("amax is ") + fastgemm::name(view.dtype) +
+                        "; it has to be one float32");
     const bool along_m = p.m > 1 && view.row_stride != 0;
     const bool along_n = p.n > 1 && view.col_stride != 0;
     if ((along_m && (kind == ArrayKind::tensor || kind == ArrayKind::column)) ||

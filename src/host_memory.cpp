@@ -45,6 +45,16 @@ class Buffer {
   CUdeviceptr memory_ = 0;
 };
 
+// Back to where the layout's host memory is; complete on return.
+void download(const HostLayout& layout, CUdeviceptr from, const OwnStream& stream) {
+  std::vector<char> packed(layout.dense() ? 0 : layout.bytes());
+  check(driver().memcpy_dtoh_async(layout.dense() ? layout.begin() : packed.data(), from,
+                                   layout.bytes(), stream.get()),
+        "cuMemcpyDtoHAsync");
+  stream.synchronize();
+  if (!layout.dense()) layout.unpack(packed.data());
+}
+
 // An operand's copy on the device.
 class Upload {
  public:
@@ -63,6 +73,7 @@ class Upload {
   }
 
   MatrixView view() const { return layout_.at(buffer_.get()); }
+  void bring_back(const OwnStream& stream) const { download(layout_, buffer_.get(), stream); }
 
  private:
   HostLayout layout_;
@@ -102,12 +113,9 @@ void gemm_on_host_memory(const GemmProblem& problem, const GemmConfig& config, i
   gemm(on_device, stream.get(), config, device);
   stream.synchronize();
 
-  std::vector<char> packed(d_layout.dense() ? 0 : d_layout.bytes());
-  check(driver().memcpy_dtoh_async(d_layout.dense() ? d_layout.begin() : packed.data(), d.get(),
-                                   d_layout.bytes(), stream.get()),
-        "cuMemcpyDtoHAsync");
-  stream.synchronize();
-  if (!d_layout.dense()) d_layout.unpack(packed.data());
+  download(d_layout, d.get(), stream);
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (problem.fusion->epilogue->arrays[i].written) arrays[i].bring_back(stream);
 }
 
 }  // namespace fastgemm

@@ -39,10 +39,11 @@ int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std:
                            : access_bytes(v, outer_stride, k_stride);
 }
 
-// Elements of D or C that an access moves: 16 bytes of them or, for the sake of few kernels, one.
+// Elements of D or C that an access moves: 16 bytes of them (8 bytes of 8-bit ones: more would be
+// much code) or, for the sake of few kernels, one.
 int output_vector(const MatrixView& v) {
   const int bytes = access_bytes(v, v.col_stride, v.row_stride);
-  return bytes == 16 ? 16 / static_cast<int>(size_of(v.dtype)) : 1;
+  return bytes == 16 ? std::min(16 / static_cast<int>(size_of(v.dtype)), 8) : 1;
 }
 
 // The families worth considering for a problem, best first.

@@ -52,6 +52,12 @@ const char* name(DType dtype) {
       return "bfloat16";
     case DType::f32:
       return "float32";
+    case DType::i8:
+      return "int8";
+    case DType::e4m3:
+      return "float8_e4m3fn";
+    case DType::e5m2:
+      return "float8_e5m2";
   }
   return "unknown dtype";
 }
@@ -62,8 +68,11 @@ DType dtype_from_name(std::string_view text) {
   if (s == "float16" || s == "fp16" || s == "f16" || s == "half") return DType::f16;
   if (s == "bfloat16" || s == "bf16") return DType::bf16;
   if (s == "float32" || s == "fp32" || s == "f32") return DType::f32;
+  for (DType narrow : {DType::i8, DType::e4m3, DType::e5m2})
+    if (s == name(narrow)) return narrow;
   throw InvalidType("unsupported dtype '" + std::string(text) +
-                    "': operands are float16 or bfloat16, outputs also float32");
+                    "': operands are float16 or bfloat16, outputs also float32, int8, "
+                    "float8_e4m3fn or float8_e5m2");
 }
 
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,

@@ -122,7 +122,7 @@ const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
 
 const char* refuse_tma_stores(const GemmProblem& p) {
   if (p.has_c()) return "C is added in registers: the TMA only stores";
-  if (p.d.dtype == DType::f32) return "TMA stores are written for a 16-bit D";
+  if (size_of(p.d.dtype) != 2) return "TMA stores are written for a 16-bit D";
   if (p.batch > 1 && p.d.batch_stride == 0) return "the batches of D lie in one place";
   KernelConfig c;
   c.swap_ab = p.d.col_stride != 1;

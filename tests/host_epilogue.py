@@ -14,6 +14,7 @@ HARNESS = """
 #define __forceinline__ inline
 #include "fastgemm/device/activations.cuh"
 #include "fastgemm/device/epilogue_operands.cuh"
+#include "fastgemm/device/ptx/convert8.cuh"
 using namespace fastgemm;
 %s
 extern "C" void run(const FusedParams* p, float* values, int rows, int cols, int first_row,
@@ -29,6 +30,12 @@ extern "C" void run(const FusedParams* p, float* values, int rows, int cols, int
       epilogue.apply(acc, row, col, left);
       for (int i = 0; i < %d && i < left; ++i) at[i] = acc[i];
     }
+}
+extern "C" void quantise(const float* x, unsigned char* y, int count, int kind) {
+  for (int i = 0; i < count; ++i)
+    y[i] = kind == 0   ? ptx::from_float(Int8{}, x[i])
+           : kind == 1 ? ptx::from_float(Float8E4M3{}, x[i])
+                       : ptx::from_float(Float8E5M2{}, x[i]);
 }
 extern "C" float function_of(float x) {
   float acc[1] = {x};

@@ -38,6 +38,9 @@ SHAPES = [
     (4096, 4096, 4096, "nn", {"epilogue": EPILOGUE, "out_dtype": "float32"}),
     (16, 4096, 4096, "nt", {"epilogue": "silu(acc + bias[n])"}),
     (257, 129, 65, "nt", {"epilogue": EPILOGUE}),
+    (4096, 4096, 4096, "nt", {"epilogue": "gelu(acc) * (1 / s[n])", "out_dtype": "float8_e4m3fn"}),
+    (512, 512, 512, "nt", {"epilogue": "acc * s", "out_dtype": "int8"}),
+    (64, 4096, 4096, "nt", {"epilogue": "amax(silu(keep(acc + bias[n])))"}),
 ]
 
 KNOBS_OFF = {

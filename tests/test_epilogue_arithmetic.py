@@ -1,8 +1,10 @@
 """Epilogues compute what their expressions say: the struct that kernels get, run on the CPU."""
 
+import ctypes
 import math
 
 import fastgemm
+import ml_dtypes
 import numpy as np
 import pytest
 from host_epilogue import DTYPES, compiled, finish
@@ -148,3 +150,57 @@ def test_expressions_equal_what_python_makes_of_them(expression, kinds, dtype, t
             inside = np.s_[first[0] :, first[1] :]
             want[inside] = reference(expression, acc, **values)[inside]
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_keep_leaves_the_value_so_far_and_amax_the_largest(dtype, tmp_path):
+    source = source_of("amax(relu(keep(acc + bias[n]))) * 2", dtype="bfloat16")
+    source = source.replace("KeptElements<Bfloat16", f"KeptElements<{dtype.title()}")
+    for rows, cols, pitch, count in ((7, 48, 48, 8), (5, 37, 39, 2)):
+        acc, bias = normal((rows, cols), seed=1), normal(cols, "bfloat16", seed=2)
+        kept = np.full((rows + 1, pitch), 7, DTYPES[dtype])
+        amax = np.full(1, 0.5, np.float32)
+        (tmp_path / f"{count}").mkdir()
+        narrow = source if cols % 16 == 0 else source.replace(", true>", ", false>")
+        library = compiled(narrow, tmp_path / f"{count}", count)
+        got = finish(library, acc, [(bias, (0, 1)), (kept, (pitch, 1)), (amax, (0, 0))])
+        so_far = acc + bias.astype(np.float32)
+        np.testing.assert_array_equal(got, np.maximum(so_far, 0) * 2)
+        np.testing.assert_array_equal(kept[:rows, :cols], so_far.astype(kept.dtype))
+        assert (kept[rows] == 7).all()
+        assert (kept[:, cols:] == 7).all()
+        assert amax[0] == so_far.max()
+        acc[2, 3] = np.nan
+        finish(library, acc, [(bias, (0, 1)), (kept, (pitch, 1)), (amax, (0, 0))])
+        assert np.isnan(amax[0])
+
+
+def test_quantised_values_are_the_nearest_and_saturate(tmp_path):
+    """All exponents, and every place where the nearest value changes, from both sides."""
+    library = compiled(source_of("acc"), tmp_path, 1)
+    special = [math.nan, math.inf, -math.inf, 0.0, -0.0, 127.5, -128.5, 1e30, 448, 464, 480, 61440]
+    samples = [np.arange(0, 2**32, 9973, dtype=np.uint64).astype(np.uint32).view(np.float32)]
+    for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        values = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+        values = np.sort(values[np.isfinite(values)])
+        for at in (values, (values[1:] + values[:-1]) / 2):
+            samples += [at, np.nextafter(at, np.float32(9e9)), np.nextafter(at, np.float32(-9e9))]
+    x = np.concatenate([*samples, np.array(special, np.float32)])
+    nan = np.isnan(x)
+
+    def quantise(kind):
+        y = np.empty(x.size, np.uint8)
+        library.quantise(x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p),
+                         x.size, kind)  # fmt: skip
+        return y
+
+    whole = np.clip(np.rint(np.where(nan, 0, x).astype(np.float64)), -128, 127)
+    np.testing.assert_array_equal(quantise(0).view(np.int8), whole)
+    for kind, dtype, most in (
+        (1, ml_dtypes.float8_e4m3fn, 448),
+        (2, ml_dtypes.float8_e5m2, 57344),
+    ):
+        got = quantise(kind)
+        want = np.clip(x[~nan], -most, most).astype(dtype).view(np.uint8)
+        np.testing.assert_array_equal(got[~nan], want)
+        assert set(got[nan]) <= {0x7F, 0xFF}

@@ -49,6 +49,17 @@ def vector(n, dtype=np.float32):
             {"c": (0, 64, 1), "beta": 0.5},
         ),
         ({"c": vector((64, 64)), "beta": 0, "activation": "relu"}, "relu(acc)", {}),
+        ({"out_scale": 2.0, "out_dtype": "int8"}, "acc * (1 / out_scale)", {"out_scale": 2.0}),
+        ({"out_scale": vector(64)}, "acc * (1 / out_scale[n])", {"out_scale": (0, 0, 1)}),
+        ({"out_scale": vector((64, 1))}, "acc * (1 / out_scale[m])", {"out_scale": (0, 1, 0)}),
+        ({"bias": vector(64), "out_scale": vector(1)}, "(acc + bias[n]) * (1 / out_scale)",
+         {"bias": (0, 0, 1), "out_scale": (0, 0, 0)}),
+        (
+            {"activation": "gelu", "keep": vector((64, 64)), "amax": vector(1), "out_scale": 2.0,
+             "out_dtype": "float8_e4m3fn"},
+            "amax(gelu(keep(acc))) * (1 / out_scale)",
+            {"keep": (0, 64, 1), "amax": (0, 0, 0), "out_scale": 2.0},
+        ),
         (
             {
                 "activation": "silu",
@@ -113,6 +124,12 @@ def test_vectors_as_operands_lack_an_axis():
         (TypeError, {"bias": vector(64, np.int32)}, "bias .* has dtype int32"),
         (TypeError, {"residual": vector((64, 64), np.float64)}, "residual .* has dtype float64"),
         (TypeError, {"scale_a": "1"}, "scale_a is a str"),
+        (ValueError, {"keep": vector(64)}, r"keep has shape \(64,\), but the product has shape"),
+        (ValueError, {"keep": vector((1, 64))}, r"keep has shape \(1, 64\), but the product"),
+        (ValueError, {"keep": np.broadcast_to(vector(64), (64, 64))}, "keep is read-only"),
+        (ValueError, {"amax": vector(2)}, r"amax has shape \(2,\).*needs one element"),
+        (ValueError, {"out_scale": vector(63)}, r"out_scale has shape \(63,\)"),
+        (TypeError, {"c": a @ b, "out_dtype": "int8"}, "unsupported dtypes: .* result int8"),
         (TypeError, {"epilogue": "acc"}, "epilogue is a str, not a fastgemm.Epilogue"),
         (ValueError, {"epilogue": Epilogue("acc"), "bias": vector(64)}, "in the expression"),
         (ValueError, {"epilogue": Epilogue("acc"), "activation": "relu"}, "in the expression"),
@@ -136,6 +153,12 @@ def test_an_out_that_overlaps_what_is_fused_is_refused():
         fastgemm.gemm(a, b, residual=memory[1:], out=memory[:64])
     with pytest.raises(ValueError, match="D overlaps bias"):
         fastgemm.gemm(a, b, bias=memory[0], out=memory[:64])
+    with pytest.raises(ValueError, match="D overlaps keep"):
+        fastgemm.gemm(a, b, keep=memory[:64], out=memory[:64])
+    with pytest.raises(ValueError, match="keep overlaps residual"):
+        fastgemm.gemm(a, b, keep=memory[:64], residual=memory[:64])
+    with pytest.raises(TypeError, match="amax is float16; it has to be one float32"):
+        fastgemm.gemm(a, b, amax=memory[0, :1])
     x, y = integers((2, 1, 8, 32)), integers((1, 3, 32, 16))
     out = np.zeros((2, 3, 8, 16), np.float16)
     with pytest.raises(ValueError, match="out overlaps bias"):

@@ -19,6 +19,7 @@ struct Epilogue {
   struct Array {
     std::string name;
     ArrayKind kind;
+    bool written = false;  // by keep() or amax(), whose name it has
   };
 
   std::string expression;
@@ -36,6 +37,8 @@ struct Epilogue {
 //                              names it, a number otherwise)
 //   + - * / ( )  < <= > >= == !=  and or not  where(condition, then, otherwise)
 //   abs exp log sqrt min max relu gelu gelu_tanh silu sigmoid tanh
+//   keep(x)                    x, which is also left in the matrix `keep`
+//   amax(x)                    x; the float32 `amax` is raised to the largest |x| of the result
 //
 // and the functions of `device_code`, such as "FASTGEMM_DEVICE float twice(float x) { return 2 * x;
 // }". At most 8 arrays and 8 numbers. The same arguments give the same object while it is used.
@@ -52,7 +55,10 @@ struct NamedParts {
   As bias = As::absent;                           // added
   As residual = As::absent;                       // added
   As c = As::absent;                              // added, times the number beta
+  As keep = As::absent;                           // element: leaves the value so far in `keep`
   std::string activation;                         // a function of one argument; empty: none
+  As amax = As::absent;       // tensor: raises `amax` to the largest magnitude so far
+  As out_scale = As::absent;  // what one step of a quantised D is worth
 };
 
 // Their expression, with these names: "gelu(acc * scale_a[m] + bias[n])". Throws InvalidValue for

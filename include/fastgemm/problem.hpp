@@ -16,12 +16,15 @@
 
 namespace fastgemm {
 
-enum class DType : std::uint8_t { f16, bf16, f32 };
+// Those of 8 bits are for D alone: quantised, to the nearest and saturating.
+enum class DType : std::uint8_t { f16, bf16, f32, i8, e4m3, e5m2 };
 
-FASTGEMM_API const char* name(DType dtype);  // "float16", "bfloat16", "float32"
+FASTGEMM_API const char* name(DType dtype);  // "float16", "int8", "float8_e4m3fn" ...
 FASTGEMM_API DType
 dtype_from_name(std::string_view name);  // also "fp16", "half", "bf16" ...; throws InvalidType
-constexpr std::size_t size_of(DType dtype) { return dtype == DType::f32 ? 4 : 2; }
+constexpr std::size_t size_of(DType dtype) {
+  return dtype == DType::f32 ? 4 : dtype < DType::f32 ? 2 : 1;
+}
 
 // Where a matrix (of a batch) lies: element (batch, row, col) is
 // data[batch * batch_stride + row * row_stride + col * col_stride]. Strides count elements; 0 and
@@ -36,7 +39,8 @@ struct MatrixView {
 
 // An epilogue with what it reads. Arrays lie as matrices of the result's extents, with strides of 0
 // along what they do not depend on; float16, bfloat16 or float32. They may not overlap D, except
-// that one of element kind may be D itself.
+// that one of element kind may be D itself. Those that are written may overlap nothing; `amax` is
+// raised from the value that it has, so set it to 0 first.
 struct Fusion {
   std::shared_ptr<const Epilogue> epilogue;
   std::vector<MatrixView> arrays;  // in the order of epilogue->arrays
@@ -61,9 +65,10 @@ FASTGEMM_API std::shared_ptr<const Fusion> fuse(
     const std::string& device_code = {});
 
 // D[batch, m, n] = alpha * A[batch, m, k] * B[batch, k, n] + beta * C[batch, m, n].
-// A and B: float16 or bfloat16, both the same. D: the dtype of A, or float32. C: the dtype of D; it
-// is not read where beta is 0 and may be D itself. Products are exact, sums are float32, D is
-// rounded once. With a fusion D is what its epilogue makes of alpha * A * B, and beta is 0.
+// A and B: float16 or bfloat16, both the same. D: the dtype of A, float32, or 8 bits: int8 (NaN
+// becomes 0), float8_e4m3fn, float8_e5m2. C: the dtype of D, not of 8 bits; it is not read where
+// beta is 0 and may be D itself. Products are exact, sums are float32, D is rounded once. With a
+// fusion D is what its epilogue makes of alpha * A * B, and beta is 0.
 struct GemmProblem {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   MatrixView a, b, c, d;

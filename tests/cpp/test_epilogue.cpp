@@ -65,6 +65,12 @@ TEST(EpilogueParser, KnowsWhatAnExpressionNeeds) {
     EXPECT_EQ(e->arrays[i].kind, kinds[i]);
   }
   EXPECT_EQ(e->numbers, (std::vector<std::string>{"t", "u"}));
+  const auto writes = parse_epilogue("amax(keep(acc) + b[n]) * s");
+  ASSERT_EQ(writes->arrays.size(), 3u);
+  EXPECT_EQ(writes->code, "amax.see((kept[i] = acc[i]) + b_[i], i < valid) * s_");
+  EXPECT_TRUE(writes->arrays[0].written && writes->arrays[0].kind == ArrayKind::element);
+  EXPECT_FALSE(writes->arrays[1].written);
+  EXPECT_TRUE(writes->arrays[2].written && writes->arrays[2].kind == ArrayKind::tensor);
   EXPECT_EQ(parse_epilogue("acc + b[n]"), parse_epilogue("acc + b[n]"));
   EXPECT_NE(parse_epilogue("acc + b[n]")->hash, parse_epilogue("acc + b[m]")->hash);
   EXPECT_NE(parse_epilogue("acc + b", {"b"})->hash, parse_epilogue("acc + b")->hash);
@@ -76,7 +82,7 @@ TEST(EpilogueParser, PointsAtWhatIsWrong) {
   expect_refused("acc + $", 7, "unexpected character '$'");
   expect_refused("acc ** 2", 6, "expected a value, not '*'");
   expect_refused("acc % 2", 5, "unexpected character '%'");
-  expect_refused("gelo(acc)", 1, "unknown function 'gelo'; there are where, abs");
+  expect_refused("gelo(acc)", 1, "unknown function 'gelo'; there are where, keep, amax, abs");
   expect_refused("acc * gelu", 7, "'gelu' is a function: write gelu(...)");
   expect_refused("acc + m", 7, "'m' is no value");
   expect_refused("acc + bias[k]", 12, "expected the index of bias");
@@ -99,6 +105,9 @@ TEST(EpilogueParser, PointsAtWhatIsWrong) {
   expect_refused("acc * 1e39", 7, "beyond float32");
   expect_refused("acc * 1x", 8, "unexpected character 'x' behind a number");
   expect_refused(std::string(100, '(') + "acc", 65, "nested more than 64 deep");
+  expect_refused("keep(acc) + keep(acc)", 13, "keep() stands twice");
+  expect_refused("keep(acc, 1)", 1, "keep takes 1 argument, not 2");
+  expect_refused("acc * amax", 7, "'amax' is no value");
   expect_refused("a[n]+b[n]+c[n]+d[n]+e[n]+f[n]+g[n]+h[n]+i[n]", 41, "more than 8 arrays");
   expect_refused("acc+a+b+c+d+e+f+g+h+i", 21, "more than 8 numbers");
 }
@@ -111,6 +120,13 @@ TEST(NamedEpilogue, IsAnExpression) {
   parts.residual = parts.c = As::element, parts.activation = "gelu";
   EXPECT_EQ(named_expression(parts),
             "gelu(acc * scale_a[m] * scale_b + bias[n] + residual[m, n] + beta * c[m, n])");
+  parts.keep = As::element, parts.amax = As::tensor, parts.out_scale = As::row;
+  EXPECT_EQ(named_expression(parts),
+            "amax(gelu(keep(acc * scale_a[m] * scale_b + bias[n] + residual[m, n] + beta * c[m, "
+            "n]))) * (1 / out_scale[m])");
+  NamedParts scaled;
+  scaled.bias = As::column, scaled.out_scale = As::number;
+  EXPECT_EQ(named_expression(scaled), "(acc + bias[n]) * (1 / out_scale)");
   parts.activation = "swish";
   EXPECT_THROW(named_expression(parts), InvalidValue);
   for (const char* name : {"relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
@@ -183,6 +199,48 @@ TEST(Fusion, RefusesArraysThatCannotBe) {
   GemmProblem both = placed(64, 64, 64, "nt", 1, true);
   both.fusion = p.fusion;
   expect_words(refusal<InvalidValue>(both), {"an epilogue and beta * C", "beta * c[m, n]"});
+}
+
+// gelu(keep(acc)), and where it is kept.
+GemmProblem keeping() {
+  GemmProblem p = placed(64, 64, 64);
+  MatrixView keep = p.d;
+  keep.data = address(std::int64_t{10} << 45);
+  p.fusion =
+      fuse("amax(gelu(keep(acc)))",
+           {{"keep", keep}, {"amax", per_tensor(address(std::int64_t{11} << 45), DType::f32)}});
+  return p;
+}
+
+TEST(Fusion, WhatIsWrittenSharesMemoryWithNothing) {
+  const GemmProblem p = keeping();
+  validate(p);
+  for (const MatrixView* other : {&p.a, &p.b}) {
+    const char* name = other == &p.a ? "keep overlaps A" : "keep overlaps B";
+    expect_words(refusal<InvalidValue>(with_array(p, 0, [&](auto& v) { v.data = other->data; })),
+                 {name});
+  }
+  expect_words(refusal<InvalidValue>(with_array(p, 0, [&](auto& v) { v = p.d; })),
+               {"D overlaps keep"});
+  expect_words(refusal<InvalidValue>(with_array(p, 0, [](auto& v) { v.row_stride = 1; })),
+               {"keep", "two elements in one place"});
+  expect_words(refusal<InvalidType>(with_array(p, 1, [](auto& v) { v.dtype = DType::f16; })),
+               {"amax is float16", "one float32"});
+  const void* kept = p.fusion->arrays[0].data;
+  expect_words(
+      refusal<InvalidValue>(with_array(p, 1, [&](auto& v) { v.data = const_cast<void*>(kept); })),
+      {"keep overlaps amax"});
+}
+
+TEST(Fusion, QuantisedResultsTakeOrdinaryStores) {
+  for (const DType out : {DType::i8, DType::e4m3, DType::e5m2}) {
+    const Plan planned =
+        plan(packed_problem(512, 512, 512, DType::bf16, "nt", 1, out), hardware("H100"));
+    EXPECT_FALSE(planned.kernel.tma_stores);
+    EXPECT_EQ(planned.kernel.d_vector, 8);
+    expect_words(kernel_source(planned.kernel),
+                 {std::string("using Output = ") + device_type(out)});
+  }
 }
 
 TEST(Fusion, RowsAndColumnsChangeSidesWithTheProduct) {

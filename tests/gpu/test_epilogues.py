@@ -274,6 +274,97 @@ def test_nan_and_infinities_pass_as_in_the_reference():
             assert torch.allclose(got, want, rtol=1e-5, atol=1e-6, equal_nan=True), name
 
 
+NARROW = {
+    torch.int8: (-128, 127),
+    torch.float8_e4m3fn: (-448, 448),
+    torch.float8_e5m2: (-57344, 57344),
+}
+
+
+def quantised(x, dtype):
+    """The float64 reference, rounded once to float32 before: torch does not know the direct way."""
+    x = x.float().clamp(*NARROW[dtype])
+    return (x.round() if dtype == torch.int8 else x).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("name", [None, *CONFIGS])
+def test_quantised_results(name, dtype):
+    if name and "sm90" in name and not on_hopper():
+        pytest.skip("no Hopper GPU")
+    config = GemmConfig(**CONFIGS[name]) if name else None
+    for m, n, k in ((136, 208, 64), (65, 33, 40)) if name is None else ((136, 208, 64),):
+        a, b = operands(m, n, k, "nt", HALF)
+        exact = a.double() @ b.double()
+        powers = 2.0 ** torch.arange(-3, 5, device="cuda")
+        for scale in (0.25, powers[:1], powers.repeat(n)[:n], powers.repeat(m)[:m, None]):
+            got = fastgemm.gemm(a, b, out_scale=scale, out_dtype=dtype, config=config)
+            assert got.dtype == dtype
+            want = quantised(exact / scale, dtype)
+            assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)), (scale, m, n)
+        buffer = torch.full((m + 2, n + 16), 3, device="cuda", dtype=torch.uint8).view(dtype)
+        out = buffer[1:-1, 8:-8] if n % 8 == 0 else buffer[1:-1, 7:-9]
+        fastgemm.gemm(a, b, out=out, config=config)
+        want = quantised(exact, dtype)
+        assert torch.equal(out.reshape(-1).view(torch.uint8), want.reshape(-1).view(torch.uint8))
+        out.view(torch.uint8).fill_(3)
+        assert (buffer.view(torch.uint8) == 3).all(), "wrote outside of D"
+
+
+def test_quantised_results_saturate_and_keep_nan():
+    a = torch.eye(64, device="cuda", dtype=HALF)
+    b = torch.zeros(64, 64, device="cuda", dtype=HALF)
+    rows = [float("nan"), float("inf"), float("-inf"), 1e6, -1e6, 464.0, 17.5, 18.5, -0.5, 1e-9]
+    addend = torch.zeros(64, 1, device="cuda")
+    addend[: len(rows), 0] = torch.tensor(rows)
+    for dtype in NARROW:
+        got = fastgemm.gemm(a, b, bias=addend, out_dtype=dtype)
+        if dtype == torch.int8:
+            want = [0, 127, -128, 127, -128, 127, 18, 18, 0, 0]
+            assert got[: len(rows), 5].tolist() == want
+            continue
+        assert got[0].float().isnan().all()
+        want = quantised(addend.double(), dtype)[1:].expand(63, 64)
+        assert torch.equal(got[1:].float(), want.float())
+
+
+@pytest.mark.parametrize("name", [None, *CONFIGS])
+def test_keep_and_amax(name):
+    if name and "sm90" in name and not on_hopper():
+        pytest.skip("no Hopper GPU")
+    config = GemmConfig(**CONFIGS[name]) if name else None
+    for m, n, k in ((136, 208, 256), (131, 77, 64)) if name is None else ((136, 208, 256),):
+        a, b = operands(m, n, k, "nt", HALF)
+        bias = vector(n, FLOAT, 3)
+        so_far = a.double() @ b.double() + bias.double()
+        for dtype in (HALF, BF16, FLOAT):
+            for column_major in (False, True):
+                kept = Guarded(m, n, dtype, column_major=column_major)
+                amax = torch.zeros(1, device="cuda")
+                got = fastgemm.gemm(
+                    a, b, bias=bias, activation="relu", keep=kept.out, amax=amax, config=config,
+                    out_dtype=FLOAT,
+                )  # fmt: skip
+                assert torch.equal(got.double(), torch.relu(so_far))
+                kept.check(so_far.to(dtype), f"keep {m}x{n} {dtype}")
+                assert amax.item() == torch.relu(so_far).max().item()
+
+
+def test_amax_is_raised_and_nan_wins():
+    a, b = operands(300, 264, 64, "nt", BF16)
+    exact = (a.double() @ b.double()).abs().max().item()
+    amax = torch.full((1,), 1e6, device="cuda")
+    fastgemm.gemm(a, b, amax=amax)
+    assert amax.item() == 1e6
+    amax.zero_()
+    fastgemm.gemm(a, b, amax=amax, out_dtype=torch.float8_e4m3fn, out_scale=0.5)
+    assert amax.item() == exact
+    bias = torch.zeros(264, device="cuda")
+    bias[100] = float("nan")
+    fastgemm.gemm(a, b, amax=amax, bias=bias)
+    assert amax.isnan().all()
+
+
 def test_captured_and_prepared():
     a, b = operands(128, 256, 128, "nt", BF16)
     bias, residual = vector(256, BF16, 1), integers(128, 256, dtype=BF16, seed=2)

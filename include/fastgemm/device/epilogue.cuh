@@ -8,6 +8,7 @@
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/convert.cuh"
+#include "fastgemm/device/ptx/convert8.cuh"
 #include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/ptx/shared.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
@@ -114,7 +115,8 @@ struct OutputTile {
 template <class Mma, int ROW_STEP, class Config, int TILES_M, int TILES_N>
 FASTGEMM_DEVICE void epilogue_direct(const float (&accumulator)[TILES_M][TILES_N][8],
                                      const OutputTile<Config>& out, int first_row, int first_col) {
-  constexpr int COUNT = min_of(Config::D_VECTOR, 2);
+  constexpr int COUNT =
+      sizeof(typename Config::Output::Bits) == 1 ? 1 : min_of(Config::D_VECTOR, 2);
   const int lane = ptx::thread_index() % WARP_THREADS;
 #pragma unroll
   for (int i = 0; i < TILES_M; ++i)
@@ -151,8 +153,9 @@ FASTGEMM_DEVICE void epilogue_staged(float (&accumulator)[TILES_M][TILES_N][8],
   const int lane = ptx::thread_index() % WARP_THREADS;
   static_assert(TILES_M % Panel::TILES_M == 0 && (Panel::TILES_M == 1 || ROW_STEP == 16),
                 "a panel's rows lie one below the other");
-  constexpr bool ROLLED = Config::Epilogue::ACTIVE && Panel::TILES_M == 1 &&
-                          TILES_N % Panel::TILES_N == 0;  // see take_tiles()
+  constexpr bool MUCH_CODE = Config::Epilogue::ACTIVE || sizeof(typename Config::Output::Bits) == 1;
+  constexpr bool ROLLED =
+      MUCH_CODE && Panel::TILES_M == 1 && TILES_N % Panel::TILES_N == 0;  // see take_tiles()
 
 #pragma unroll
   for (int tile_m = 0; tile_m < TILES_M; tile_m += Panel::TILES_M)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fastgemm/device/params.cuh"
+#include "fastgemm/device/ptx/atomic.cuh"
 #include "fastgemm/device/ptx/convert.cuh"
 #include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/types.cuh"
@@ -15,7 +16,8 @@ struct TileOrigin {
 };
 
 // An epilogue has `apply(values, row, col, valid)`: COUNT neighbours of a row of the tile, of which
-// the first `valid` exist, at least one; the others may become anything. This one is none.
+// the first `valid` exist, maybe none; the others may become anything, but (row, col) is always a
+// place that exists. This one is none.
 struct NoEpilogue {
   static constexpr bool ACTIVE = false;
 };
@@ -55,7 +57,7 @@ FASTGEMM_DEVICE const typename Element::Bits* first_of(const EpilogueOperand& x,
 
 // Ordinary loads, of which the compiler may merge those of one address, and no branches: there are
 // many copies of this code. WIDE promises that elements lie side by side, 16-byte aligned, and that
-// rows are whole groups of 16; else what does not exist is read where the last that exists lies.
+// rows are whole groups of 16; else what does not exist is read where the first lies.
 template <class Element>
 FASTGEMM_DEVICE float load_one(const typename Element::Bits* p) {
   return ptx::to_float(Element{}, ptx::ld_global_mergeable(p));
@@ -82,7 +84,7 @@ FASTGEMM_DEVICE Values<COUNT> load_row(const typename Element::Bits* p, i64 stri
   } else {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
-      x.value[i] = load_one<Element>(p + (i == 0 ? 0 : min_of(i, valid - 1)) * stride);
+      x.value[i] = load_one<Element>(p + (i < valid ? i : 0) * stride);
   }
   return x;
 }
@@ -150,6 +152,63 @@ class PerElement {
  private:
   const typename Element::Bits* first_;
   i64 m_stride_, n_stride_;
+};
+
+// What keep() leaves of each element.
+template <class Element, bool WIDE>
+class KeptElements {
+  using Bits = typename Element::Bits;
+
+ public:
+  FASTGEMM_DEVICE KeptElements(const EpilogueOperand& x, const TileOrigin& at)
+      : first_(const_cast<Bits*>(first_of<Element>(x, at))),
+        m_stride_(x.m_stride),
+        n_stride_(WIDE ? 1 : x.n_stride) {}
+  template <int COUNT>
+  FASTGEMM_DEVICE void store(const float (&x)[COUNT], int row, int col, int valid) const {
+    Bits* p = first_ + row * m_stride_ + col * n_stride_;
+    if constexpr (WIDE && COUNT > 1) {
+      constexpr int WORDS = COUNT * static_cast<int>(sizeof(Bits)) / 4, PIECE = min_of(WORDS, 4);
+      union {
+        Bits bits[COUNT];
+        u32 words[WORDS];
+      };
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) bits[i] = ptx::from_float(Element{}, x[i]);
+      if (valid <= 0) return;
+#pragma unroll
+      for (int i = 0; i < WORDS; i += PIECE)
+        ptx::st_global_words<PIECE>(reinterpret_cast<u32*>(p) + i, words + i);
+    } else {
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i)
+        if (i < valid) ptx::st_global(p + i * n_stride_, ptx::from_float(Element{}, x[i]));
+    }
+  }
+
+ private:
+  Bits* first_;
+  i64 m_stride_, n_stride_;
+};
+
+// The largest magnitude that amax() sees, as float32. Bits of magnitudes are ordered as these are,
+// with NaN above all, so that the result depends on no order.
+class LargestMagnitude {
+ public:
+  FASTGEMM_DEVICE LargestMagnitude(const EpilogueOperand& x, const TileOrigin&)
+      : result_(static_cast<u32*>(const_cast<void*>(x.data))) {}
+  FASTGEMM_DEVICE ~LargestMagnitude() {
+    const u32 largest = ptx::largest_of_warp(bits_);
+    if (largest != 0) ptx::raise(result_, largest);
+  }
+  FASTGEMM_DEVICE float see(float x, bool exists) const {
+    if (exists) bits_ = max_of(bits_, __float_as_uint(x) & 0x7fffffffu);
+    return x;
+  }
+
+ private:
+  u32* result_;
+  mutable u32 bits_ = 0;
 };
 
 }  // namespace fastgemm

@@ -43,11 +43,12 @@ struct FusedTile {
     for (int j = 0; j < COUNT; ++j)
 #pragma unroll
       for (int pair = 0; pair < 4; ++pair) {
-        // What does not exist is computed where the last that does lies, and not stored.
-        const int m = min_of(first_row + row + Mma::row(lane, pair), rows_left - 1);
-        const int n = min_of(col + j * 16 + Mma::col(lane, pair), (cols_left - 1) / 2 * 2);
+        const int m = first_row + row + Mma::row(lane, pair);
+        const int n = col + j * 16 + Mma::col(lane, pair);
         float value[2] = {alpha * tiles[j][2 * pair], alpha * tiles[j][2 * pair + 1]};
-        epilogue.apply(value, m, n, cols_left - n);
+        // What does not exist is computed where the last that does lies, and not stored.
+        epilogue.apply(value, min_of(m, rows_left - 1), min_of(n, (cols_left - 1) & ~1),
+                       m < rows_left ? cols_left - n : 0);
         tiles[j][2 * pair] = value[0];
         tiles[j][2 * pair + 1] = value[1];
       }

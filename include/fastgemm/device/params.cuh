@@ -20,7 +20,8 @@ struct GemmParams {
   float alpha, beta;
 };
 
-// An array that the epilogue reads: element (batch, m, n) of it, in elements.
+// An array that the epilogue reads or, where the expression keeps something, writes; strides count
+// elements.
 struct EpilogueOperand {
   const void* data;
   long long batch_stride, m_stride, n_stride;

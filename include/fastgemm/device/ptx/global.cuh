@@ -40,6 +40,9 @@ FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {
     asm volatile("ld.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(p) : "memory");
 }
 
+FASTGEMM_DEVICE void st_global(u8* p, u8 value) {
+  asm volatile("st.global.u8 [%0], %1;" ::"l"(p), "r"(static_cast<u32>(value)) : "memory");
+}
 FASTGEMM_DEVICE void st_global(u16* p, u16 value) {
   asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(value) : "memory");
 }

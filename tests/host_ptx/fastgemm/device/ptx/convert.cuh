@@ -17,4 +17,10 @@ inline float to_float(Float16, u16 bits) {
 inline float to_float(Bfloat16, u16 bits) { return __uint_as_float(static_cast<u32>(bits) << 16); }
 inline float to_float(Float32, u32 bits) { return __uint_as_float(bits); }
 
+inline u16 from_float(Bfloat16, float x) {
+  const u32 bits = __float_as_uint(x);
+  return static_cast<u16>(x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline u32 from_float(Float32, float x) { return __float_as_uint(x); }
+
 }  // namespace fastgemm::ptx
