@@ -61,9 +61,11 @@ raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
 swap_ab: compute the transposed product, so that rows and columns change sides (family sm90).
 staged_stores: the result goes through shared memory; False writes it straight from registers.
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
+cluster_k: CTAs of a cluster that share K of one block tile and add up inside the cluster (family sm90); 1 is off.
 multicast: a cluster fetches the operands that its CTAs share once (family sm90).
 tma_stores: the result leaves by the TMA; False uses ordinary stores (family sm90).
-dependent_launch: the kernel starts while the one before it in the stream still runs (family sm90).)";
+dependent_launch: the kernel starts while the one before it in the stream still runs (family sm90).
+prefetch: with dependent_launch, the first k-tiles of A (swap_ab: of B) go to L2 meanwhile (family sm90).)";
 
 constexpr const char* hardware_spec_docstring =
     R"(One GPU: a row of the parameter table, or a live device that told its own numbers.

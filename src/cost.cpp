@@ -20,21 +20,24 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
   const int resident = std::max(1, ctas_per_sm(c, hw));
-  const double k_tiles = static_cast<double>(k_tiles_of_split(c, p));
+  const double k_tiles = static_cast<double>(k_tiles_of_cta(c, p));
 
   const double tiles = block_tiles(c, p);
-  const double tiles_of_busiest_sm = std::ceil(tiles / (hw.sms / c.cluster() * c.cluster()));
+  const double at_once = static_cast<double>(clusters_of(c.cluster(), hw) * c.cluster());
+  const double tiles_of_busiest_sm = std::ceil(tiles / at_once);
   const double rounds = std::ceil(tiles_of_busiest_sm / resident);
 
   // Of one k-tile of one block tile, in cycles of its SM.
   const double flops_per_clock =
       hw.arch.mma_flops_per_clock * (sm90 ? 1.0 : hw.arch.mma_sync_share);
-  const double tensor = 2.0 * c.block_m * c.block_n * c.block_k / flops_per_clock;
+  // WGMMA multiplies 64 rows, whether the tile has them or not.
+  const double rows = sm90 ? c.block_m / c.warp_m * ceil_div(c.warp_m, 64) * 64 : c.block_m;
+  const double tensor = 2.0 * rows * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = sm90 ? 0.75 * c.block_m / 64.0 * (64 + c.block_n) * c.block_k *
-                                           in_size  // 0.75: fits measurements
-                                     : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k *
-                                           in_size * (c.family == Family::sm70 ? 2 : 1);
+  const double fragment_bytes =
+      sm90 ? 0.75 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size  // 0.75: fits measurements
+           : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
+                 (c.family == Family::sm70 ? 2 : 1);
   const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
   const double copies = sm90 ? 0
                              : (c.block_m * copy_instructions(c.a_copy_bytes) +
@@ -42,7 +45,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                                    c.block_k / 8 / 32 / 4;
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.
-  const double fetch_latency = c.family >= Family::sm80 ? 900 : 1200;
+  const double fetch_latency = sm90 ? 1900 : c.family == Family::sm80 ? 900 : 1200;
   const double chain = 60.0 + c.block_k / 16 * 40.0;
   const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
 
@@ -70,8 +73,11 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
       static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
   const double dram_bytes = unique * static_cast<double>(p.batch);
-  r.dram_us =
-      dram_bytes / (0.95 * hw.dram_gbps * 1e3);  // of the data sheet's rate, reads reach this
+  // Of the data sheet's rate, reads reach 0.95. When few SMs are left with a tile, each can draw
+  // 1.6 times its share, no more.
+  const double full = std::floor(tiles / at_once) * at_once, rest = tiles - full;
+  const double tail = rest / std::min(1.0, 1.6 * rest / hw.sms + 1e-9);
+  r.dram_us = dram_bytes / (0.95 * hw.dram_gbps * 1e3) * (full + tail) / tiles;
 
   // L2 feeds an SM up to 64 bytes a cycle, all SMs together 56 each, less where the bytes come from
   // DRAM.
@@ -89,8 +95,8 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // sm80 starts a new CTA and fills its ring anew.
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 2) : epilogue + 800;
   const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster() > 1 ? 0.8 : 0.0) +
-                  (1500 + epilogue) / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster_m * c.cluster_n > 1 ? 0.8 : 0.0) +
+                  (c.cluster_k > 1 ? 0.4 : 0.0) + (1500 + epilogue) / cycles_per_us;
   // The workspace's allocation and the second kernel, and the partial sums through L2 in both
   // directions.
   if (c.split_k > 1)

@@ -29,9 +29,11 @@ FIELDS = {
     "staged_stores": True,
     "cluster_m": 2,
     "cluster_n": 1,
+    "cluster_k": 1,
     "multicast": True,
     "tma_stores": False,
     "dependent_launch": True,
+    "prefetch": False,
 }
 
 

@@ -95,7 +95,7 @@ TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
       {"H200", {WISH(family, Family::sm90), WISH(block_m, 320)}, {"256 at most"}},
       {"H200", {WISH(family, Family::sm90), WISH(block_n, 272)}, {"block_n", "up to 256"}},
       {"H200", {WISH(family, Family::sm90), WISH(warp_n, 32)}, {"warp_n equal to it"}},
-      {"H200", {WISH(family, Family::sm90), WISH(warp_m, 32)}, {"warp_m 64 or 128"}},
+      {"H200", {WISH(family, Family::sm90), WISH(warp_m, 96)}, {"warp_m 128 or a multiple of 8"}},
       {"H200",
        {WISH(tma_stores, true), WISH(staged_stores, false)},
        {"tma_stores needs staged_stores"}},
