@@ -60,6 +60,7 @@ swizzle: permute 16-byte chunks of shared memory against bank conflicts.
 raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
 swap_ab: compute the transposed product, so that rows and columns change sides (family sm90).
 staged_stores: the result goes through shared memory; False writes it straight from registers.
+repack_a, repack_b: the operand is first copied into a workspace, in aligned rows of whole 128-byte lines.
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
 multicast: a cluster fetches the operands that its CTAs share once (family sm90).
 tma_stores: the result leaves by the TMA; False uses ordinary stores (family sm90).

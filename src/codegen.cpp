@@ -50,6 +50,8 @@ std::string kernel_name(const KernelConfig& k) {
     s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
   if (k.split_k > 1) s += "_splitk";
   if (k.swap_ab) s += "_swapped";
+  if (k.repack_a || k.repack_b)
+    s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += "_pdl";
   if (!k.swizzle) s += "_plain";
@@ -59,12 +61,16 @@ std::string kernel_name(const KernelConfig& k) {
   return s;
 }
 
+std::string repack_kernel_name(const KernelConfig& k) { return kernel_name(k) + "_repack"; }
+
 std::string reduce_kernel_name(const KernelConfig& k) { return kernel_name(k) + "_reduce"; }
 
 std::string kernel_source(const KernelConfig& k) {
   Source s;
   const bool sm90 = k.family == Family::sm90, split = k.split_k > 1;
+  const bool repack = k.repack_a || k.repack_b;
   s.line(std::string("#include \"fastgemm/device/gemm_kernel") + (sm90 ? "_sm90" : "") + ".cuh\"");
+  if (repack) s.line("#include \"fastgemm/device/repack.cuh\"");
   if (split) s.line("#include \"fastgemm/device/reduce_splits.cuh\"");
   s.line("using namespace fastgemm;");
   s.line("struct Config {");
@@ -110,6 +116,12 @@ std::string kernel_source(const KernelConfig& k) {
     s.line("  gemm_kernel<Config>(params);");
   }
   s.line("}");
+  if (repack) {
+    s.line("extern \"C\" __global__ void __launch_bounds__(REPACK_THREADS)");
+    s.line(repack_kernel_name(k) + "(const __grid_constant__ RepackParams params) {");
+    s.line("  repack<Config::DEPENDENT_LAUNCH>(params);");
+    s.line("}");
+  }
   if (split) {
     s.line("struct Finish : Config {");
     s.line(std::string("  using Output = ") + device_type(k.out) + ";");

@@ -19,13 +19,15 @@ constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family:
 template <class Config>
 auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
-                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.cluster_m,
-                  c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
+                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.repack_a,
+                  c.repack_b, c.cluster_m, c.cluster_n, c.multicast, c.tma_stores,
+                  c.dependent_launch);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",    "block_m",    "block_n",   "block_k",      "warp_m",          "warp_n",
-    "split_k",   "num_stages", "swizzle",   "raster_group", "swap_ab",         "staged_stores",
-    "cluster_m", "cluster_n",  "multicast", "tma_stores",   "dependent_launch"};
+    "family",    "block_m",       "block_n",    "block_k",         "warp_m",
+    "warp_n",    "split_k",       "num_stages", "swizzle",         "raster_group",
+    "swap_ab",   "staged_stores", "repack_a",   "repack_b",        "cluster_m",
+    "cluster_n", "multicast",     "tma_stores", "dependent_launch"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -110,6 +112,8 @@ std::string KernelConfig::str() const {
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) +
          (multicast ? "" : " without multicast");
   if (swap_ab) s += ", operands swapped";
+  if (repack_a || repack_b)
+    s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += ", dependent launch";
   if (!swizzle) s += ", no swizzle";

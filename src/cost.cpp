@@ -44,7 +44,12 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // of a fetch.
   const double fetch_latency = c.family >= Family::sm80 ? 900 : 1200;
   const double chain = 60.0 + c.block_k / 16 * 40.0;
-  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
+  // Single elements come through registers: a thread waits for each of its chunks.
+  const auto waits = [&](int block, int copy_bytes) -> double {
+    return sm90 || copy_bytes > 2 ? 0 : 700.0 * ceil_div(block * c.block_k / 8, c.threads());
+  };
+  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1)) +
+                         waits(c.block_m, c.a_copy_bytes) + waits(c.block_n, c.b_copy_bytes);
 
   // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster. Rows
   // of a k-tile that do not begin with a line of 128 bytes touch two.
@@ -84,8 +89,11 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // tile get in their way.
   const double tile_out = c.block_m * c.block_n * out_size;
   const double panels = c.warp_m * c.block_n * out_size / 8192;
-  const double epilogue =
-      c.tma_stores ? 300 + 250 * panels : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
+  // Single elements of D cost a warp about 18 instructions a row of 32.
+  const double elements = c.d_vector == 1 ? c.block_m * c.block_n * 18.0 / 32 / 4 : 0;
+  const double epilogue = c.tma_stores
+                              ? 300 + 250 * panels
+                              : 600 + elements + (tile_out + c.block_m * c.block_n * 8.0) / 128;
   // sm80 starts a new CTA and fills its ring anew.
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 2) : epilogue + 800;
   const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);

@@ -7,6 +7,7 @@
 
 #include "canonical.hpp"
 #include "fastgemm/error.hpp"
+#include "repack.hpp"
 #include "tensor_map.hpp"
 
 namespace fastgemm {
@@ -26,12 +27,6 @@ int access_bytes(const MatrixView& v, std::int64_t contiguous_stride, std::int64
 }
 
 std::int64_t magnitude(std::int64_t x) { return x < 0 ? -x : x; }
-
-Major major_of(std::int64_t outer_stride, std::int64_t k_stride) {
-  if (k_stride == 1) return Major::k;
-  if (outer_stride == 1) return Major::mn;
-  return magnitude(k_stride) <= magnitude(outer_stride) ? Major::k : Major::mn;
-}
 
 int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std::int64_t k_stride) {
   return major == Major::k ? access_bytes(v, k_stride, outer_stride)
@@ -156,10 +151,16 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   return k;
 }
 
+struct RepackChoice {
+  Repack which;
+  double us;
+  const char* refused;
+};
+
 // All kernels that the strategies propose for one orientation of the problem, with reasons for
-// those that cannot run.
-void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, bool swap_ab, Family family,
-                    const HardwareSpec& hw, const GemmConfig& wish) {
+// those that cannot run. `p`: as the kernel finds it, with the copies that `repack` makes.
+void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const RepackChoice& repack,
+                    bool swap_ab, Family family, const HardwareSpec& hw, const GemmConfig& wish) {
   const ProblemTraits traits = traits_of(p);
   const char* no_tma = refuse_tma(p, traits);
   const char* no_tma_stores = refuse_tma_stores(p);
@@ -170,14 +171,18 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, bool swap
       c.strategy = s.name;
       c.kernel = complete(t, family, p, traits, hw, wish);
       c.kernel.swap_ab = swap_ab;
+      c.kernel.repack_a = repack.which.a;
+      c.kernel.repack_b = repack.which.b;
       const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
       if (std::any_of(all.begin(), all.end(), same)) continue;
-      c.refused = check(c.kernel, hw);
+      c.refused = repack.refused ? repack.refused : check(c.kernel, hw);
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
       if (c.refused.empty() && family == Family::sm90 && c.kernel.block_k > 64 && p.k % 64 != 0)
         c.refused = "block_k above 64 needs k to be a multiple of 64";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
       if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
+      c.cost.repack_us = repack.us;
+      c.cost.total_us += repack.us;
       all.push_back(std::move(c));
     }
   }
@@ -192,10 +197,14 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
     throw InvalidValue("unknown tiling strategy '" + *wish.strategy + "'; there are " + known);
   }
   std::vector<Candidate> all;
-  for (Family family : families_for(traits_of(p), hw.arch, wish)) {
-    if (!wish.swap_ab.value_or(false)) add_candidates(all, p, false, family, hw, wish);
-    if (wish.swap_ab.value_or(family == Family::sm90))
-      add_candidates(all, transposed(p), true, family, hw, wish);
+  for (const Repack which : repack_choices(p, hw.arch, wish)) {
+    const GemmProblem q = repacked(p, which);
+    const RepackChoice repack = {which, repack_us(p, which, hw), refuse_repack(p, which, wish)};
+    for (Family family : families_for(traits_of(q), hw.arch, wish)) {
+      if (!wish.swap_ab.value_or(false)) add_candidates(all, q, repack, false, family, hw, wish);
+      if (wish.swap_ab.value_or(family == Family::sm90))
+        add_candidates(all, transposed(q), repack, true, family, hw, wish);
+    }
   }
   return all;
 }
@@ -211,7 +220,9 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
   const Candidate& first = all.front();
   message += ": [" + first.kernel.str() + "] " + first.refused;
   const char* no_tma = refuse_tma(p, traits_of(p));
-  if (hw.arch.tma_wgmma && !wish.family && no_tma)
+  const bool left_out = std::none_of(
+      all.begin(), all.end(), [](const Candidate& c) { return c.kernel.family == Family::sm90; });
+  if (hw.arch.tma_wgmma && !wish.family && no_tma && left_out)
     message += std::string(". Family sm90 is left out: ") + no_tma;
   if (p.a.dtype == DType::bf16 && !hw.arch.bf16) throw InvalidType(message);
   throw InvalidValue(message);
@@ -224,6 +235,12 @@ std::string format(const char* pattern, double a, double b = 0, double c = 0) {
 }
 
 }  // namespace
+
+Major major_of(std::int64_t outer_stride, std::int64_t k_stride) {
+  if (k_stride == 1) return Major::k;
+  if (outer_stride == 1) return Major::mn;
+  return magnitude(k_stride) <= magnitude(outer_stride) ? Major::k : Major::mn;
+}
 
 ProblemTraits traits_of(const GemmProblem& p) {
   ProblemTraits t;
@@ -313,15 +330,19 @@ std::string Plan::explain() const {
   const auto major = [](Major m, const char* outer) {
     return m == Major::k ? std::string("k") : outer;
   };
+  const auto source = [](bool copied, int bytes) {
+    return copied ? std::string("copied into aligned rows first")
+                  : "read " + std::to_string(bytes) + " bytes at a time";
+  };
   std::string s = str() + "\n";
   s += "  hardware   " + hardware.name + ": " + std::to_string(hardware.sms) + " SMs, " +
        format("%.2f GHz, %.0f GB/s, L2 %.0f MB\n", hardware.clock_ghz, hardware.dram_gbps,
               hardware.l2_bytes / 1e6);
   const ProblemTraits asked =
       traits_of(problem);  // a kernel with swapped operands has them the other way round
-  s += "  operands   A contiguous along " + major(asked.a_major, "m") + ", read " +
-       std::to_string(asked.a_copy_bytes) + " bytes at a time; B along " +
-       major(asked.b_major, "n") + ", " + std::to_string(asked.b_copy_bytes) + " bytes; D " +
+  s += "  operands   A contiguous along " + major(asked.a_major, "m") + ", " +
+       source(kernel.repack_a, asked.a_copy_bytes) + "; B along " + major(asked.b_major, "n") +
+       ", " + source(kernel.repack_b, asked.b_copy_bytes) + "; D " +
        (kernel.tma_stores ? std::string("by the TMA")
                           : "in vectors of " + std::to_string(kernel.d_vector)) +
        "\n";
@@ -329,7 +350,8 @@ std::string Plan::explain() const {
        format("Tensor Cores %.1f us, shared memory %.1f, L2 %.1f, ", cost.tensor_us, cost.shared_us,
               cost.l2_us) +
        format("DRAM %.1f, narrow copies %.1f, ", cost.dram_us, cost.copy_us) +
-       format("adding up splits %.1f, overhead %.1f\n", cost.reduce_us, cost.overhead_us);
+       format("repacking %.1f, adding up splits %.1f, overhead %.1f\n", cost.repack_us,
+              cost.reduce_us, cost.overhead_us);
   s += "  considered\n";
   for (const Candidate& c : considered)
     s += c.refused.empty()

@@ -88,6 +88,7 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.multicast = k.multicast;
   c.tma_stores = k.tma_stores;
   c.dependent_launch = k.dependent_launch;
+  c.repack_a = k.repack_a, c.repack_b = k.repack_b;
   return c;
 }
 

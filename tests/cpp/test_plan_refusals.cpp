@@ -118,11 +118,13 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   pitched.a.row_stride = 516;
   shifted_d.d.data = address((std::int64_t{1} << 47) + 8);
   const GemmConfig sm90 = only(WISH(family, Family::sm90));
+  GemmConfig in_place = sm90, swapped = only(WISH(swap_ab, true));
+  in_place.repack_a = in_place.repack_b = swapped.repack_a = false;
   for (const GemmProblem& p : {shifted, pitched})
-    expect_words(plan_refusal(p, hw, sm90), {"16-byte aligned", "A and B", "family=sm90"});
+    expect_words(plan_refusal(p, hw, in_place), {"16-byte aligned", "A and B", "family=sm90"});
   expect_words(plan_refusal(placed(512, 512, 0), hw, sm90), {"k = 0", "family=sm90"});
-  expect_words(plan_refusal(pitched, hw, only(WISH(swap_ab, true))),
-               {"sm90 is left out", "16-byte aligned", "swap_ab=true"});
+  expect_words(plan_refusal(pitched, hw, swapped),
+               {"sm90 is left out", "16-byte aligned", "swap_ab=true", "repack_a=false"});
 
   const GemmConfig stores = only(WISH(tma_stores, true));
   expect_words(
@@ -136,6 +138,13 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   GemmConfig deep = sm90;
   deep.block_k = 128;
   expect_words(plan_refusal(ragged, hw, deep), {"multiple of 64", deep.str()});
+}
+
+TEST(Refusals, NothingToRepackIsRefused) {
+  for (const char* arch : {"H200", "A100", "T4"})
+    for (const Wish& w : {WISH(repack_a, true), WISH(repack_b, true)})
+      expect_words(plan_refusal(placed(512, 512, 0), hardware(arch), only(w)),
+                   {"nothing to repack (k = 0)", only(w).str()});
 }
 
 TEST(Refusals, UnknownStrategiesAndFamiliesAreRefusedWithWhatThereIs) {
