@@ -13,6 +13,10 @@
 namespace fastgemm {
 namespace {
 
+// Up to so many rows or columns gemv is considered without being asked for.
+constexpr std::int64_t few_rows = 4;
+constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
+
 // The widest access of 16, 8, 4 bytes that all addresses of the operand allow; 2 where its elements
 // do not lie side by side.
 int access_bytes(const MatrixView& v, std::int64_t contiguous_stride, std::int64_t other_stride) {
@@ -40,12 +44,16 @@ int output_vector(const MatrixView& v) {
 }
 
 // The families worth considering for a problem, best first.
-std::vector<Family> families_for(const ProblemTraits& traits, const ArchSpec& arch,
-                                 const GemmConfig& wish) {
+std::vector<Family> families_for(const GemmProblem& p, const ProblemTraits& traits,
+                                 const ArchSpec& arch, const GemmConfig& wish) {
   if (wish.family) return {*wish.family};
-  if (!arch.cp_async || !arch.mma_m16n8k16) return {arch.ldmatrix ? Family::sm75 : Family::sm70};
-  if (arch.tma_wgmma && traits.tma) return {Family::sm90, Family::sm80};
-  return {Family::sm80};
+  std::vector<Family> families = {Family::sm80};
+  if (!arch.cp_async || !arch.mma_m16n8k16)
+    families = {arch.ldmatrix ? Family::sm75 : Family::sm70};
+  else if (arch.tma_wgmma && traits.tma)
+    families = {Family::sm90, Family::sm80};
+  if (std::min(p.m, p.n) <= few_rows) families.push_back(Family::gemv);
+  return families;
 }
 
 // The warp tile with the least shared-memory traffic among those that keep the accumulators in
@@ -141,10 +149,21 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
       wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
   k.multicast = wish.multicast.value_or(k.cluster() > 1);
-  k.warp_m = k.warp_n = 16;
-  choose_warp_tile(k, wish);
   k.num_stages = wish.num_stages.value_or(2);
   k.raster_group = wish.raster_group.value_or(0);
+  if (family == Family::gemv) {  // nothing stays in shared memory, and D is a few elements
+    k.warp_m = wish.warp_m.value_or(k.block_m);
+    k.warp_n = wish.warp_n.value_or(t.warp_n);
+    k.num_stages = wish.num_stages.value_or(t.num_stages);
+    k.swizzle = wish.swizzle.value_or(false);
+    k.staged_stores = wish.staged_stores.value_or(false);
+    k.dependent_launch = wish.dependent_launch.value_or(hw.arch.tma_wgmma);
+    // The last columns are no whole 16 bytes.
+    if (k.b_major == Major::mn && p.n % 8 != 0) k.b_copy_bytes = 2;
+    return k;
+  }
+  k.warp_m = k.warp_n = 16;
+  choose_warp_tile(k, wish);
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
   if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
   if (!wish.raster_group) k.raster_group = choose_raster_group(k, hw);
@@ -166,6 +185,7 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
   const char* no_tma_stores = refuse_tma_stores(p);
   for (const Strategy& s : strategy_list()) {
     if (wish.strategy && *wish.strategy != s.name) continue;
+    if (s.gemv != (family == Family::gemv)) continue;
     for (const Tiling& t : s.propose(p, hw, family)) {
       Candidate c;
       c.strategy = s.name;
@@ -179,6 +199,8 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
       if (c.refused.empty() && family == Family::sm90 && c.kernel.block_k > 64 && p.k % 64 != 0)
         c.refused = "block_k above 64 needs k to be a multiple of 64";
+      if (c.refused.empty() && family == Family::gemv && p.k > most_gemv_k)
+        c.refused = "family gemv counts k to 2^30";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
       if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
       c.cost.repack_us = repack.us;
@@ -200,9 +222,12 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
   for (const Repack which : repack_choices(p, hw.arch, wish)) {
     const GemmProblem q = repacked(p, which);
     const RepackChoice repack = {which, repack_us(p, which, hw), refuse_repack(p, which, wish)};
-    for (Family family : families_for(traits_of(q), hw.arch, wish)) {
-      if (!wish.swap_ab.value_or(false)) add_candidates(all, q, repack, false, family, hw, wish);
-      if (wish.swap_ab.value_or(family == Family::sm90))
+    for (Family family : families_for(q, traits_of(q), hw.arch, wish)) {
+      // gemv streams the longer side.
+      const bool gemv = family == Family::gemv;
+      if (!wish.swap_ab.value_or(gemv && q.n < q.m))
+        add_candidates(all, q, repack, false, family, hw, wish);
+      if (wish.swap_ab.value_or(gemv ? q.n < q.m : family == Family::sm90))
         add_candidates(all, transposed(q), repack, true, family, hw, wish);
     }
   }

@@ -12,8 +12,9 @@
 
 namespace fastgemm {
 
-// Kernel families, named after the first architecture that has their instructions.
-enum class Family : std::uint8_t { sm70, sm75, sm80, sm90 };
+// Kernel families, named after the first architecture that has their instructions; gemv needs none
+// but those of CUDA cores.
+enum class Family : std::uint8_t { sm70, sm75, sm80, sm90, gemv };
 FASTGEMM_API const char* name(Family family);
 FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue
 
@@ -81,7 +82,7 @@ struct KernelConfigHash {
 // Predicted microseconds, by cause.
 struct Cost {
   double waves = 0;        // CTAs / CTAs that run at once
-  double tensor_us = 0;    // Tensor Cores, as if nothing else took time
+  double tensor_us = 0;    // Tensor Cores (gemv: CUDA cores), as if nothing else took time
   double shared_us = 0;    // shared-memory bandwidth
   double l2_us = 0;        // operands from L2 into shared memory
   double dram_us = 0;      // every byte once from and to DRAM

@@ -118,7 +118,7 @@ TEST(Codegen, EveryConstantIsInTheSource) {
     const std::string source = kernel_source(k);
     const bool split = k.split_k > 1, sm90 = k.family == Family::sm90;
     std::map<std::string, std::string> wanted = {
-        {"FAMILY", std::string(name(k.family)).substr(2)},
+        {"FAMILY", k.family == Family::gemv ? "0" : std::string(name(k.family)).substr(2)},
         {"A_MAJOR", text(k.a_major)},
         {"B_MAJOR", text(k.b_major)},
         {"BLOCK_M", text(k.block_m)},

@@ -156,6 +156,31 @@ TEST(Planner, FewRowsDoNotPayForManyMoreOfThem) {
     }
 }
 
+TEST(Planner, VectorsAreStreamedPastTheTensorCores) {
+  for (const char* card : {"H200", "A100", "L40S", "T4", "V100", "RTX 5090"})
+    for (const char* layout : {"nn", "nt"})
+      for (std::int64_t few : {1, 2}) {
+        const Plan rows = plan(packed_problem(few, 4096, 4096, DType::f16, layout), hardware(card));
+        EXPECT_EQ(rows.kernel.family, Family::gemv) << rows.str();
+        EXPECT_TRUE(!rows.kernel.swap_ab && rows.kernel.block_m == few) << rows.str();
+        EXPECT_GE(rows.ctas, rows.hardware.sms / 2) << rows.str();
+        const Plan cols = plan(packed_problem(4096, few, 4096, DType::f16, layout), hardware(card));
+        EXPECT_EQ(cols.kernel.family, Family::gemv) << cols.str();
+        EXPECT_EQ(cols.kernel.swap_ab, cols.problem.n == few) << cols.str();
+        EXPECT_EQ(cols.kernel.block_m, few) << cols.str();
+      }
+}
+
+// Their operands may lie anyhow: nothing is copied.
+TEST(Planner, VectorsAreStreamedFromWhereverTheyLie) {
+  for (const char* layout : {"nn", "nt"})
+    for (const auto& [n, k] : {std::pair{4095, 4095}, {4096, 4095}, {4095, 4096}}) {
+      const Plan p = plan(packed_problem(1, n, k, DType::bf16, layout), hardware("H200"));
+      EXPECT_EQ(p.kernel.family, Family::gemv) << p.str();
+      EXPECT_FALSE(p.kernel.repack_a || p.kernel.repack_b) << p.str();
+    }
+}
+
 TEST(Planner, WhatTheTmaCannotReadIsRepackedOrGoesToSm80) {
   const HardwareSpec hw = hardware("H200");
   GemmConfig in_place;
@@ -217,10 +242,10 @@ TEST(Planner, EqualQuestionsGetEqualAnswersInEveryThread) {
 }
 
 // R60: a model with varying M must not compile for long. The bounds leave little room above what
-// was measured: 34 and 9.
+// was measured: 38 and 14.
 TEST(Planner, VaryingMNeedsFewKernels) {
   for (const auto& [card, most] :
-       std::vector<std::pair<const char*, std::size_t>>{{"H200", 40}, {"A100", 12}}) {
+       std::vector<std::pair<const char*, std::size_t>>{{"H200", 44}, {"A100", 16}}) {
     std::unordered_set<KernelConfig, KernelConfigHash> kernels;
     for (int m = 1; m <= 16384; ++m)
       kernels.insert(plan(packed_problem(m, 4096, 4096, DType::bf16), hardware(card)).kernel);
