@@ -63,6 +63,34 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   return {};
 }
 
+std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
+  if (k.swizzle || k.staged_stores || k.raster_group != 0 || k.cluster_m != 1 || k.cluster_n != 1 ||
+      k.multicast || k.tma_stores || k.repack_a || k.repack_b)
+    return "family gemv reads each element of B once, into registers: it has no swizzle, raster "
+           "groups, clusters, multicast, staged or TMA stores, or repacking";
+  if (k.dependent_launch && arch.cc < 90)
+    return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
+  if (k.block_m < 1 || k.block_m > 8 || k.warp_m != k.block_m)
+    return "family gemv needs block_m 1 to 8, and warp_m equal to it";
+  const bool k_major = k.b_major == Major::k;
+  const auto power_of_two = [](int x) { return x > 0 && (x & (x - 1)) == 0; };
+  if (!power_of_two(k.warp_n) || k.warp_n > (k_major ? 8 : 256) || (!k_major && k.warp_n < 8))
+    return k_major ? "family gemv needs warp_n 1, 2, 4 or 8 where k is contiguous in B: columns of "
+                     "a lane"
+                   : "family gemv needs warp_n 8, 16 .. 256 where n is contiguous in B: eight "
+                     "columns a lane";
+  if (k.num_stages < 1 || k.num_stages > 8) return "family gemv needs num_stages 1 to 8";
+  if (k.block_n < k.warp_n || k.block_n % k.warp_n != 0 || k.block_n > 4096)
+    return "family gemv needs block_n a multiple of warp_n, up to 4096";
+  if (k.block_k < 1 || k.block_k > 1 << 16 || k.block_k % gemv_warp_k(k) != 0)
+    return "family gemv needs block_k a multiple of the " + std::to_string(gemv_warp_k(k)) +
+           " elements of K that a warp reads in one step, up to 65536";
+  if (k.threads() > 1024)
+    return "has " + std::to_string(k.threads()) +
+           " threads, the limit is 1024: make block_n or block_k smaller";
+  return {};
+}
+
 std::string refuse_shape(const KernelConfig& k) {
   if (k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.swap_ab ||
       k.tma_stores || k.dependent_launch || k.prefetch)
@@ -90,7 +118,10 @@ std::string refuse_shape(const KernelConfig& k) {
 
 std::string check(const KernelConfig& k, const HardwareSpec& hw) {
   std::string why = refuse_instructions(k, hw.arch);
-  if (why.empty()) why = k.family == Family::sm90 ? refuse_shape_sm90(k) : refuse_shape(k);
+  if (why.empty())
+    why = k.family == Family::sm90   ? refuse_shape_sm90(k)
+          : k.family == Family::gemv ? refuse_shape_gemv(k, hw.arch)
+                                     : refuse_shape(k);
   if (why.empty() && (k.num_stages < 1 || k.num_stages > 32)) why = "num_stages has to be 1..32";
   if (why.empty() && (k.split_k < 1 || k.split_k > 1024))
     why = "split_k has to be 1..1024 (1: off)";

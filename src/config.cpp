@@ -12,22 +12,23 @@ namespace {
 
 constexpr int warpgroup = 128;  // threads
 
-constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90};
+constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90,
+                               Family::gemv};
 
 // The fields that wishes and kernels have in common, for ==, hash and text: a new one stands in
 // both lists.
 template <class Config>
 auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
-                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.cluster_m,
-                  c.cluster_n, c.cluster_k, c.multicast, c.tma_stores, c.dependent_launch,
-                  c.prefetch);
+                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.repack_a,
+                  c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k, c.multicast, c.tma_stores,
+                  c.dependent_launch, c.prefetch);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",    "block_m",       "block_n",          "block_k",   "warp_m",
-    "warp_n",    "split_k",       "num_stages",       "swizzle",   "raster_group",
-    "swap_ab",   "staged_stores", "cluster_m",        "cluster_n", "cluster_k",
-    "multicast", "tma_stores",    "dependent_launch", "prefetch"};
+    "family",     "block_m",          "block_n",   "block_k",      "warp_m",    "warp_n",
+    "split_k",    "num_stages",       "swizzle",   "raster_group", "swap_ab",   "staged_stores",
+    "repack_a",   "repack_b",         "cluster_m", "cluster_n",    "cluster_k", "multicast",
+    "tma_stores", "dependent_launch", "prefetch"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -52,6 +53,8 @@ const char* name(Family family) {
       return "sm80";
     case Family::sm90:
       return "sm90";
+    case Family::gemv:
+      return "gemv";
   }
   return "?";
 }
@@ -105,22 +108,25 @@ std::string KernelConfig::str() const {
   std::string s = std::string(name(family)) + " " + std::to_string(block_m) + "x" +
                   std::to_string(block_n) + "x" + std::to_string(block_k) + ", warp " +
                   std::to_string(warp_m) + "x" + std::to_string(warp_n) + ", " +
-                  std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages") +
-                  ", raster " + std::to_string(raster_group);
+                  std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages");
+  if (family != Family::gemv) s += ", raster " + std::to_string(raster_group);
   if (split_k > 1) s += ", K split in " + std::to_string(split_k);
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) + "x" +
          std::to_string(cluster_k) + (multicast || cluster_k > 1 ? "" : " without multicast");
   if (swap_ab) s += ", operands swapped";
+  if (repack_a || repack_b)
+    s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
-  if (!swizzle) s += ", no swizzle";
-  if (!staged_stores) s += ", direct stores";
+  if (!swizzle && family != Family::gemv) s += ", no swizzle";
+  if (!staged_stores && family != Family::gemv) s += ", direct stores";
   return s;
 }
 
 int KernelConfig::threads() const {
   if (family == Family::sm90) return (block_m / warp_m + 1) * warpgroup;
+  if (family == Family::gemv) return block_n / warp_n * (block_k / gemv_warp_k(*this)) * 32;
   return block_m / warp_m * (block_n / warp_n) * 32;
 }
 
@@ -131,7 +137,13 @@ int store_panel_cols(const KernelConfig& c) {
   return cols % 64 == 0 ? 64 : cols % 32 == 0 ? 32 : 16;
 }
 
+int gemv_warp_k(const KernelConfig& c) {
+  const int lanes_k = c.b_major == Major::k ? 32 : 32 * 8 / c.warp_n;
+  return lanes_k * 8 * c.num_stages;
+}
+
 int shared_bytes(const KernelConfig& c) {
+  if (c.family == Family::gemv) return c.block_k / gemv_warp_k(c) * c.block_m * c.block_n * 4;
   // The epilogue's staging panels (device/epilogue.cuh): rows padded by 8, float32.
   const auto panel = [](int rows, int cols) { return rows * (cols + 8) * 4; };
   const int ring = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages;
@@ -156,6 +168,12 @@ int shared_bytes(const KernelConfig& c) {
 }
 
 int estimated_registers(const KernelConfig& c) {
+  if (c.family == Family::gemv) {
+    // Sums, eight elements of A's rows, and the reads of B with all that they remember.
+    const int cols = c.b_major == Major::k ? c.warp_n : 8;
+    const bool aligned = c.b_copy_bytes == 16;
+    return c.block_m * (cols + 8) + cols * c.num_stages * (aligned ? 4 : 13) + (aligned ? 28 : 66);
+  }
   if (c.family == Family::sm90)
     return static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
                (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup +

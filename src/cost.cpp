@@ -13,9 +13,51 @@ double copy_instructions(int copy_bytes) {
   return copy_bytes == 16 ? 6 : copy_bytes > 2 ? 16.0 / copy_bytes * 6 : 8 * 8;
 }
 
+Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  const double cycles_per_us = hw.clock_ghz * 1e3;
+  const double ctas = block_tiles(c, p);
+  const int resident = std::max(1, ctas_per_sm(c, hw));
+  const double ctas_of_busiest_sm = std::ceil(ctas / hw.sms);
+  const double k = static_cast<double>(k_tiles_of_split(c, p)) * c.block_k;
+  const int cols = c.b_major == Major::k ? c.warp_n : 8;  // of a lane
+
+  Cost r;
+  r.waves = ctas / (hw.sms * static_cast<double>(resident));
+  const double unique = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
+                        static_cast<double>(p.m) * p.n * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
+  r.dram_us = unique * static_cast<double>(p.batch) / (0.95 * hw.dram_gbps * 1e3);
+
+  // B's bytes through the port of the busiest SM: what its lanes keep under way while memory is
+  // busy, 1500 cycles, 64 a cycle at most. A comes from L1 but for the first CTA.
+  const double under_way = std::min(ctas_of_busiest_sm, static_cast<double>(resident)) *
+                           c.threads() * cols * c.num_stages * 16;
+  const double b_bytes = ctas_of_busiest_sm * c.block_n * k * 2;
+  const double a_bytes = c.block_m * k * 2;
+  r.l2_us = (b_bytes + a_bytes) / std::min(64.0, under_way / 1500) / cycles_per_us;
+  // What a CTA takes by itself: its start and end, and a latency for each step.
+  const double cta_us = (700 + 1100 * static_cast<double>(k_tiles_of_split(c, p))) / cycles_per_us;
+  const double rounds = std::ceil(ctas_of_busiest_sm / resident);
+
+  // Instructions of a chunk of eight: reading it, unpacking it and its share of A, the products.
+  // Elements that do not lie side by side are read one by one, with a line of memory each.
+  const bool side_by_side = c.b_major == Major::k ? p.b.row_stride == 1 : p.b.col_stride == 1;
+  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 400;
+  const double instructions =
+      10 + unaligned + 8 + c.block_m * (8 + 10.0 / (c.b_major == Major::k ? c.warp_n : 8));
+  r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + 1200 / cycles_per_us;
+  if (c.split_k > 1)
+    r.reduce_us =
+        4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
+  r.total_us = r.reduce_us + r.overhead_us + 0.07 * r.tensor_us + 0.1 * cta_us +
+               std::max({r.dram_us, r.l2_us, 1.25 * r.tensor_us, rounds * cta_us});
+  return r;
+}
+
 }  // namespace
 
 Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  if (c.family == Family::gemv) return gemv_cost(c, p, hw);
   const bool sm90 = c.family == Family::sm90;
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
@@ -47,7 +89,12 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // of a fetch.
   const double fetch_latency = sm90 ? 1900 : c.family == Family::sm80 ? 900 : 1200;
   const double chain = 60.0 + c.block_k / 16 * 40.0;
-  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
+  // Single elements come through registers: a thread waits for each of its chunks.
+  const auto waits = [&](int block, int copy_bytes) -> double {
+    return sm90 || copy_bytes > 2 ? 0 : 700.0 * ceil_div(block * c.block_k / 8, c.threads());
+  };
+  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1)) +
+                         waits(c.block_m, c.a_copy_bytes) + waits(c.block_n, c.b_copy_bytes);
 
   // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster. Rows
   // of a k-tile that do not begin with a line of 128 bytes touch two.
@@ -90,8 +137,11 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // tile get in their way.
   const double tile_out = c.block_m * c.block_n * out_size;
   const double panels = c.warp_m * c.block_n * out_size / 8192;
-  const double epilogue =
-      c.tma_stores ? 300 + 250 * panels : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
+  // Single elements of D cost a warp about 18 instructions a row of 32.
+  const double elements = c.d_vector == 1 ? c.block_m * c.block_n * 18.0 / 32 / 4 : 0;
+  const double epilogue = c.tma_stores
+                              ? 300 + 250 * panels
+                              : 600 + elements + (tile_out + c.block_m * c.block_n * 8.0) / 128;
   // sm80 starts a new CTA and fills its ring anew.
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 2) : epilogue + 800;
   const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);

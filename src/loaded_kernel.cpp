@@ -88,6 +88,10 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
   check(api.module_load_data(&kernel->module, code.cubin.data()), "cuModuleLoadData", context);
   check(api.module_get_function(&kernel->function, kernel->module, code.name.c_str()),
         "cuModuleGetFunction", context);
+  if (plan.kernel.repack_a || plan.kernel.repack_b)
+    check(api.module_get_function(&kernel->repack, kernel->module,
+                                  repack_kernel_name(plan.kernel).c_str()),
+          "cuModuleGetFunction", context);
   if (plan.kernel.split_k > 1)
     check(api.module_get_function(&kernel->reduce, kernel->module,
                                   reduce_kernel_name(plan.kernel).c_str()),

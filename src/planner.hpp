@@ -15,11 +15,13 @@ struct Tiling {
   int block_m, block_n, block_k;
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   int split_k = 1;
+  int warp_n = 0, num_stages = 0;  // family gemv only; elsewhere they follow
 };
 
 struct Strategy {
   const char* name;
   std::vector<Tiling> (*propose)(const GemmProblem&, const HardwareSpec&, Family);
+  bool gemv = false;  // for that family, and no other
 };
 const std::vector<Strategy>& strategy_list();  // strategies.cpp
 
@@ -37,6 +39,9 @@ struct ProblemTraits {
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 
+// The index of an operand that is contiguous, or closest to it; "outer" is m of A and n of B.
+Major major_of(std::int64_t outer_stride, std::int64_t k_stride);
+
 // A canonical problem as the kernel computes it: transposed where its operands are swapped.
 GemmProblem oriented(const KernelConfig& kernel, const GemmProblem& problem);
 
@@ -45,6 +50,9 @@ int finished_cols(const KernelConfig& kernel);
 
 // Columns of D that a warpgroup stores with one TMA copy (device/epilogue_sm90.cuh).
 int store_panel_cols(const KernelConfig& kernel);
+
+// Elements of K that a warp of family gemv reads in one step (device/gemv_kernel.cuh).
+int gemv_warp_k(const KernelConfig& kernel);
 
 // Dynamic shared memory of a CTA in bytes. Codegen asserts that the kernel template says the same.
 int shared_bytes(const KernelConfig& kernel);

@@ -167,6 +167,35 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   return t;
 }
 
+// For a few rows (family gemv): eight warps or sixteen, along K or beside each other, with 64 bytes
+// of B a lane under way where k is contiguous and 128 where n is. Few CTAs split K.
+Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
+  Tilings all;
+  const int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, 4));
+  const auto add = [&](Tiling t) {
+    all.push_back(t);
+    const std::int64_t ctas = ceil_div(p.m, rows) * ceil_div(p.n, t.block_n) * p.batch;
+    const std::int64_t most = std::min(hw.sms / std::max<std::int64_t>(ctas, 1), p.k / t.block_k);
+    if (most < 2) return;
+    t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
+    all.push_back(t);
+  };
+  const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
+  for (int warps_k : {2, 4, 8, 16}) {
+    const int warps_n = std::max(8 / warps_k, 1);
+    for (int cols : k_major ? std::vector<int>{2, 4} : std::vector<int>{32, 64}) {
+      const int stages = k_major && cols == 2 ? 2 : 1;
+      const int warp_k = k_major ? 256 * stages : 2048 / cols;
+      if (warps_k > 2 && warps_k * warp_k >= 2 * p.k) continue;  // half of the warps would idle
+      Tiling t{rows, cols * warps_n, warps_k * warp_k};
+      t.warp_n = cols;
+      t.num_stages = stages;
+      add(t);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<Strategy>& strategy_list() {
@@ -174,7 +203,7 @@ const std::vector<Strategy>& strategy_list() {
       {"large_tiles", large_tiles},     {"square_tiles", square_tiles},
       {"small_tiles", small_tiles},     {"wave_fitting_tiles", wave_fitting_tiles},
       {"split_k_tiles", split_k_tiles}, {"token_tiles", token_tiles},
-      {"skinny_tiles", skinny_tiles},
+      {"skinny_tiles", skinny_tiles},   {"gemv_tiles", gemv_tiles, true},
   };
   return list;
 }

@@ -12,8 +12,9 @@
 
 namespace fastgemm {
 
-// Kernel families, named after the first architecture that has their instructions.
-enum class Family : std::uint8_t { sm70, sm75, sm80, sm90 };
+// Kernel families, named after the first architecture that has their instructions; gemv needs none
+// but those of CUDA cores.
+enum class Family : std::uint8_t { sm70, sm75, sm80, sm90, gemv };
 FASTGEMM_API const char* name(Family family);
 FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue
 
@@ -30,6 +31,8 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
   std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
   std::optional<bool> staged_stores;  // D goes through shared memory, not straight from registers
+  // A or B is first copied into a workspace, in 16-byte aligned rows of whole 128-byte lines.
+  std::optional<bool> repack_a, repack_b;
   // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
   std::optional<bool> swap_ab;
   // CTAs of a cluster, above and beside each other, and sharing a block tile's K; 1 is off.
@@ -58,6 +61,7 @@ struct FASTGEMM_API KernelConfig {
   int split_k = 1;
   bool swap_ab = false;
   bool staged_stores = true;
+  bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
   int a_copy_bytes = 16,
@@ -79,11 +83,12 @@ struct KernelConfigHash {
 // Predicted microseconds, by cause.
 struct Cost {
   double waves = 0;        // CTAs / CTAs that run at once
-  double tensor_us = 0;    // Tensor Cores, as if nothing else took time
+  double tensor_us = 0;    // Tensor Cores (gemv: CUDA cores), as if nothing else took time
   double shared_us = 0;    // shared-memory bandwidth
   double l2_us = 0;        // operands from L2 into shared memory
   double dram_us = 0;      // every byte once from and to DRAM
   double copy_us = 0;      // narrow copies: instructions, where 16-byte reads are not possible
+  double repack_us = 0;    // operands copied into aligned rows by a kernel of their own
   double reduce_us = 0;    // split K: partial sums written, read and added
   double overhead_us = 0;  // launch, first fetch, epilogue of the last wave
   double total_us = 0;
