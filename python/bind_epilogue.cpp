@@ -23,11 +23,13 @@ void add_epilogue_class(PyObject* module) {
       .def(
           "__init__",
           [](BoundEpilogue* self, const std::string& expression, const std::string& device_code,
-             const nb::kwargs& values) {
-            new (self) BoundEpilogue(bind_epilogue(expression, values.ptr(), device_code));
+             nb::object gated, const nb::kwargs& values) {
+            new (self)
+                BoundEpilogue(bind_epilogue(expression, values.ptr(), device_code, gated.ptr()));
           },
-          "expression"_a, nb::kw_only(), "device_code"_a = "", "values"_a,
-          nb::sig("def __init__(self, expression: str, *, device_code: str = '', **values)"))
+          "expression"_a, nb::kw_only(), "device_code"_a = "", "gated"_a = nb::none(), "values"_a,
+          nb::sig("def __init__(self, expression: str, *, device_code: str = '', "
+                  "gated: str | None = None, **values)"))
       .def_prop_ro("expression", [](const BoundEpilogue& b) { return b.epilogue->expression; })
       .def("__repr__", [](const BoundEpilogue& b) {
         return "<fastgemm.Epilogue " + b.epilogue->expression + ">";

@@ -216,7 +216,7 @@ Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
   const DType out = out_dtype.is_none() ? in : dtype_from(out_dtype.ptr());
   GemmProblem problem = packed_problem(m, n, k, in, layout, batch, out, beta != 0.0f);
   problem.beta = beta;
-  if (!epilogue.is_none()) problem.fusion = planned_fusion(epilogue.ptr(), problem);
+  if (!epilogue.is_none()) set_planned_fusion(epilogue.ptr(), problem);
   nb::gil_scoped_release release;
   return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
 }

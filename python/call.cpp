@@ -186,6 +186,7 @@ bool read_call(const Signature& signature, const Arguments& given, Call& call) {
   Matmul& matmul = call.matmul;
   if (signature.transposed_b) transpose(call.b);
   matmul.shape = matmul_shape(call.a, call.b);
+  matmul.shape.gated = call.fused.gated();
   matmul.a = place_a(matmul.shape, call.a);
   matmul.b = place_b(matmul.shape, call.b);
   if (call.c.object) matmul.c = place_c(matmul.shape, call.c);

@@ -28,6 +28,7 @@ enum Argument {
   arg_keep,
   arg_amax,
   arg_out_scale,
+  arg_gated,
   arg_epilogue,
   arg_out,
   arg_out_dtype,
@@ -61,9 +62,12 @@ struct FusedCall {
   std::vector<Argument> arguments;           // of `arrays`, where they are named parts
   std::vector<std::unique_ptr<Operand>> arrays;
   std::vector<float> numbers;
+  GateOrder gate_order = GateOrder::interleaved;
 
+  bool gated() const { return parts.gated || (epilogue && epilogue->gated); }
   bool given() const {
-    return epilogue || !arrays.empty() || !numbers.empty() || !parts.activation.empty();
+    return parts.gated || epilogue || !arrays.empty() || !numbers.empty() ||
+           !parts.activation.empty();
   }
 };
 

@@ -4,7 +4,7 @@
 namespace fastgemm::python {
 
 constexpr const char* gemm_docstring =
-    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding. In the same kernel:
@@ -33,6 +33,8 @@ Args:
   amax: one float32, which is raised to the largest magnitude before out_scale; set it to 0 before.
   out_scale: what one step of a quantised result is worth: a number, one element, or a value for each column,
     (n,) or (..., 1, n), or for each row, (..., m, 1).
+  gated: the result has one column for two of the product: activation(gate) * up, both with their scales and
+    bias. "interleaved": column j is made of columns 2 j and 2 j + 1; "blocked": of j and n / 2 + j.
   epilogue: an Epilogue, instead of all of these.
   out: where the result goes, of exactly its shape; read nowhere unless it is also c. It may have any
     strides, must be writable and must not overlap a or b. Not a JAX array: those are immutable.
@@ -61,7 +63,7 @@ Raises:
   Nothing is computed then.)";
 
 constexpr const char* unrecorded_docstring =
-    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
@@ -82,7 +84,7 @@ Args:
 Returns and raises what gemm() does; the result is (..., out_features).)";
 
 constexpr const char* prepare_docstring =
-    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 Reads the arguments of gemm(), plans, compiles and loads; returns a PreparedGemm, whose call only launches.
@@ -105,7 +107,7 @@ Takes other arrays of the same shapes, strides, dtypes and device from now on; t
 Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
 
 constexpr const char* describe_docstring =
-    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 What gemm() would do with these arguments: its problems, device and stream. Computes nothing.)";
@@ -122,6 +124,9 @@ expression: acc is alpha * a @ b in float32. x[m], x[n] and x[m, n] are the elem
 values: by name. Real numbers are arguments of the kernel: another one compiles nothing. Arrays are float16,
   bfloat16 or float32, on the device of the product: x[m] of shape (m,) or (..., m, 1), x[n] of shape (n,) or
   (..., 1, n), x[m, n] broadcast to the result. They are read at each call, and kept until then.
+gated: "interleaved" or "blocked" where the expression has gate and up in place of acc: the two columns of the
+  product that one column of the result is made of (see gemm()). x[gate] and x[up] are then elements of an array
+  of n, x[n] those of one of n / 2: Epilogue("silu(gate * s[gate]) * up * s[up]", gated="blocked", s=s).
 device_code: CUDA C++ in front of the kernel, with functions that the expression may call:
   "FASTGEMM_DEVICE float leaky(float x, float slope) { return x > 0 ? x : slope * x; }".
 

@@ -61,10 +61,20 @@ As kind_of(Argument argument, const Operand& x) {
                      "of the result's shape is added as residual=");
 }
 
+GateOrder gate_order_from(PyObject* object) {
+  const std::string text = PyUnicode_Check(object) ? to_string(object) : std::string();
+  if (text == "interleaved") return GateOrder::interleaved;
+  if (text == "blocked") return GateOrder::blocked;
+  throw InvalidValue(
+      "gated is " + (text.empty() ? "a " + type_name(object) : "'" + text + "'") +
+      "; it is \"interleaved\" (gate and up by turns) or \"blocked\" (all gates, then all ups)");
+}
+
 // The epilogue of named parts; those that were asked for before are found by a number.
 std::shared_ptr<const Epilogue> named_epilogue(const NamedParts& parts) {
-  static auto& known = *new std::map<std::pair<int, std::string>, std::shared_ptr<const Epilogue>>;
-  int code = 0;
+  static auto& known =
+      *new std::map<std::pair<std::int64_t, std::string>, std::shared_ptr<const Epilogue>>;
+  std::int64_t code = parts.gated;
   for (const NamedPart& part : named_parts) code = code << 3 | static_cast<int>(parts.*part.as);
   auto& epilogue = known[{code, parts.activation}];
   if (epilogue) return epilogue;
@@ -94,11 +104,21 @@ void locate_named(const Arguments& given, Call& call, GradMode* grad_mode) {
     fused.arrays.push_back(std::make_unique<Operand>());
     fused.arrays.back()->locate(part.name, object, grad_mode);
   }
+  if (given[arg_gated]) {
+    fused.parts.gated = true;
+    fused.gate_order = gate_order_from(given[arg_gated]);
+  }
   if (!given[arg_activation]) return;
   if (!PyUnicode_Check(given[arg_activation]))
     throw InvalidType("activation is a " + type_name(given[arg_activation]) +
                       ", not the name of one: \"relu\", \"gelu\", \"silu\" ...");
   fused.parts.activation = to_string(given[arg_activation]);
+}
+
+bool seen(const FusedCall& fused, const std::string& name) {
+  for (const auto& x : fused.arrays)
+    if (name == x->role) return true;
+  return false;
 }
 
 void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
@@ -107,7 +127,7 @@ void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
     throw InvalidType("epilogue is a " + type_name(given[arg_epilogue]) +
                       ", not a fastgemm.Epilogue");
   for (Argument other : {arg_bias, arg_c, arg_activation, arg_scale_a, arg_scale_b, arg_residual,
-                         arg_keep, arg_amax, arg_out_scale})
+                         arg_keep, arg_amax, arg_out_scale, arg_gated})
     if (given[other])
       throw InvalidValue(
           "epilogue is given together with a part that has a name of its own; write that part in "
@@ -115,7 +135,11 @@ void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
   FusedCall& fused = call.fused;
   fused.epilogue = bound->epilogue;
   fused.numbers = bound->numbers;
+  fused.gate_order = bound->gate_order;
   for (std::size_t i = 0; i < bound->arrays.size(); ++i) {
+    if (i > 0 && bound->epilogue->arrays[i].part != ArrayPart::result &&
+        seen(fused, bound->epilogue->arrays[i].name))
+      continue;
     fused.arrays.push_back(std::make_unique<Operand>());
     fused.arrays.back()->locate(bound->epilogue->arrays[i].name.c_str(), bound->arrays[i].get(),
                                 grad_mode);
@@ -127,7 +151,7 @@ void locate_bound(const Arguments& given, Call& call, GradMode* grad_mode) {
 void locate_fused(const Arguments& given, Call& call, GradMode* grad_mode) {
   if (given[arg_epilogue]) return locate_bound(given, call, grad_mode);
   for (Argument part : {arg_bias, arg_activation, arg_scale_a, arg_scale_b, arg_residual, arg_keep,
-                        arg_amax, arg_out_scale})
+                        arg_amax, arg_out_scale, arg_gated})
     if (given[part]) return locate_named(given, call, grad_mode);
 }
 
@@ -139,15 +163,25 @@ void place_fused(Call& call) {
       if (part.argument == fused.arguments[i])
         fused.parts.*part.as = kind_of(part.argument, *fused.arrays[i]);
   if (!fused.epilogue) fused.epilogue = named_epilogue(fused.parts);
-  call.matmul.epilogue = fused.epilogue;
-  call.matmul.numbers = fused.numbers;
-  for (std::size_t i = 0; i < fused.arrays.size(); ++i)
-    call.matmul.arrays.push_back(
-        place_array(call.matmul.shape, *fused.arrays[i], fused.epilogue->arrays[i].kind));
+  const Epilogue& e = *fused.epilogue;
+  Matmul& matmul = call.matmul;
+  if (e.gated && matmul.shape.n % 2 != 0)
+    throw InvalidValue("a gated epilogue makes one column of two, but the product has " +
+                       std::to_string(matmul.shape.n) + " columns");
+  matmul.epilogue = fused.epilogue;
+  matmul.numbers = fused.numbers;
+  matmul.gate_order = fused.gate_order;
+  // A named array may stand in the expression twice: for gate and up.
+  for (const Epilogue::Array& array : e.arrays)
+    for (const auto& x : fused.arrays)
+      if (array.name == x->role) {
+        matmul.arrays.push_back(place_array(matmul.shape, *x, array));
+        break;
+      }
 }
 
 BoundEpilogue bind_epilogue(const std::string& expression, PyObject* values,
-                            const std::string& device_code) {
+                            const std::string& device_code, PyObject* gated) {
   std::vector<std::string> names, arrays;
   PyObject *key, *value;
   Py_ssize_t at = 0;
@@ -165,6 +199,13 @@ BoundEpilogue bind_epilogue(const std::string& expression, PyObject* values,
     return found;
   };
   const Epilogue& e = *bound.epilogue;
+  if (e.gated && gated == Py_None)
+    throw InvalidValue("the epilogue '" + expression +
+                       "' is gated: say how, gated=\"interleaved\" or \"blocked\"");
+  if (!e.gated && gated != Py_None)
+    throw InvalidValue("gated is given, but the epilogue '" + expression +
+                       "' uses neither gate nor up");
+  if (e.gated) bound.gate_order = gate_order_from(gated);
   for (const Epilogue::Array& array : e.arrays) {
     if (is_number(find(array.name)))
       throw InvalidValue("the epilogue '" + expression + "' indexes '" + array.name +
@@ -184,22 +225,28 @@ BoundEpilogue bind_epilogue(const std::string& expression, PyObject* values,
   return bound;
 }
 
-std::shared_ptr<const Fusion> planned_fusion(PyObject* object, const GemmProblem& p) {
+void set_planned_fusion(PyObject* object, GemmProblem& p) {
   auto fusion = std::make_shared<Fusion>();
   const BoundEpilogue* bound = epilogue_in(object);
   if (!bound && !PyUnicode_Check(object))
     throw InvalidType("epilogue is a " + type_name(object) +
                       ", not an expression or a fastgemm.Epilogue");
   fusion->epilogue = bound ? bound->epilogue : parse_epilogue(to_string(object));
+  if (bound) fusion->gate_order = bound->gate_order;
+  p.fusion = fusion;
+  if (p.gated()) {
+    p.d.row_stride = p.d_cols();
+    p.d.batch_stride /= 2;
+  }
   for (const Epilogue::Array& array : fusion->epilogue->arrays) {
     const bool along_m = array.kind == ArrayKind::row || array.kind == ArrayKind::element;
     const bool along_n = array.kind == ArrayKind::column || array.kind == ArrayKind::element;
-    const DType dtype = array.written && array.kind == ArrayKind::tensor ? DType::f32 : p.a.dtype;
-    fusion->arrays.push_back({nullptr, dtype, along_m ? (along_n ? p.n : 1) : 0, along_n ? 1 : 0,
+    const bool is_amax = array.written && array.kind == ArrayKind::tensor;
+    fusion->arrays.push_back({nullptr, is_amax ? DType::f32 : p.a.dtype,
+                              along_m ? (along_n ? p.d_cols() : 1) : 0, along_n ? 1 : 0,
                               along_m && along_n ? p.d.batch_stride : 0});
   }
   fusion->numbers.resize(fusion->epilogue->numbers.size());
-  return fusion;
 }
 
 }  // namespace fastgemm::python

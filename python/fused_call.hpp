@@ -20,6 +20,7 @@ struct BoundEpilogue {
   std::shared_ptr<const Epilogue> epilogue;
   std::vector<Ref> arrays;     // in the order of epilogue->arrays
   std::vector<float> numbers;  // in the order of epilogue->numbers
+  GateOrder gate_order = GateOrder::interleaved;
 };
 
 // The one in a Python object, or null where it is something else. Defined by the bindings.
@@ -28,10 +29,11 @@ const BoundEpilogue* epilogue_in(PyObject* object);
 // Reads an expression and the keyword arguments that go with it: real numbers by value, everything
 // else as an array, which is read at the call. Throws InvalidValue, InvalidType.
 BoundEpilogue bind_epilogue(const std::string& expression, PyObject* values,
-                            const std::string& device_code);
+                            const std::string& device_code, PyObject* gated);
 
 // The fusion of a problem that is only planned, by an expression or a fastgemm.Epilogue: its arrays
 // are packed, aligned, and of A's dtype. Throws InvalidType, InvalidValue.
-std::shared_ptr<const Fusion> planned_fusion(PyObject* epilogue, const GemmProblem& problem);
+// A gated one makes the result narrower.
+void set_planned_fusion(PyObject* epilogue, GemmProblem& problem);
 
 }  // namespace fastgemm::python

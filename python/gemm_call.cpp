@@ -111,8 +111,9 @@ PyObject* describe(const Signature& signature, const Arguments& given) {
 }
 
 constexpr decltype(Signature::names) gemm_names = {
-    "a",        "b",    "bias", "c",         "alpha",    "beta", "activation", "scale_a", "scale_b",
-    "residual", "keep", "amax", "out_scale", "epilogue", "out",  "out_dtype",  "config",  "stream"};
+    "a",        "b",       "bias",      "c",      "alpha", "beta",      "activation",
+    "scale_a",  "scale_b", "residual",  "keep",   "amax",  "out_scale", "gated",
+    "epilogue", "out",     "out_dtype", "config", "stream"};
 
 Signature gemm_signature = {"gemm", 2, gemm_names};
 Signature unrecorded_signature = {"_gemm", 2, gemm_names, false, /*recorded=*/false};
@@ -121,7 +122,7 @@ Signature linear_signature = {
     "linear",
     3,
     {"x", "weight", "bias", nullptr, nullptr, nullptr, "activation", nullptr, nullptr, nullptr,
-     nullptr, nullptr, nullptr, nullptr, "out", "out_dtype", "config", "stream"},
+     nullptr, nullptr, nullptr, nullptr, nullptr, "out", "out_dtype", "config", "stream"},
     /*transposed_b=*/true};
 
 template <Signature& signature, PyObject* (*body)(const Signature&, const Arguments&)>

@@ -111,14 +111,14 @@ ByteRange total_range(const MatrixView& view, std::int64_t rows, std::int64_t co
 
 // Whether no two indices of D are one place, by the usual argument: each stride exceeds what the
 // smaller ones reach together.
-bool distinct(const GemmProblem& problem, const Batches& batches) {
+bool distinct(const GemmProblem& problem, std::int64_t d_cols, const Batches& batches) {
   std::array<std::pair<std::int64_t, std::int64_t>, max_dims + 2> dims;
   int count = 0;
   auto add = [&](std::int64_t stride, std::int64_t extent) {
     if (extent > 1) dims[count++] = {stride < 0 ? -stride : stride, extent};
   };
   add(problem.d.row_stride, problem.m);
-  add(problem.d.col_stride, problem.n);
+  add(problem.d.col_stride, d_cols);
   for (int i = 0; i < batches.ndim; ++i) add(batches.stride[3][i], batches.extent[i]);
   std::sort(dims.begin(), dims.begin() + count);
   std::int64_t reach = 0;
@@ -129,11 +129,12 @@ bool distinct(const GemmProblem& problem, const Batches& batches) {
   return true;
 }
 
-void check_separate(const GemmProblem& problem, const Fusion& fusion, const Batches& batches) {
+void check_separate(const GemmProblem& problem, const Fusion& fusion, std::int64_t d_cols,
+                    const Batches& batches) {
   if (!problem.d.data) return;
-  if (!distinct(problem, batches))
+  if (!distinct(problem, d_cols, batches))
     throw InvalidValue("out has two elements in one place; pass an array with memory of its own");
-  const ByteRange d = total_range(problem.d, problem.m, problem.n, batches, 3);
+  const ByteRange d = total_range(problem.d, problem.m, d_cols, batches, 3);
   auto check = [&](const char* role, const MatrixView& view, std::int64_t rows, std::int64_t cols,
                    int operand) {
     if (rows == 0 || cols == 0) return;
@@ -164,7 +165,7 @@ void check_separate(const GemmProblem& problem, const Fusion& fusion, const Batc
 void MatmulShape::result_shape(std::int64_t* shape) const {
   shape = std::copy(batch, batch + batch_ndim, shape);
   if (!a_is_vector) *shape++ = m;
-  if (!b_is_vector) *shape++ = n;
+  if (!b_is_vector) *shape++ = result_cols();
 }
 
 bool MatmulShape::result_empty() const {
@@ -252,11 +253,13 @@ Placement place_out(const MatmulShape& shape, const Operand& out) {
   return place_c(shape, out);
 }
 
-Placement place_array(const MatmulShape& shape, const Operand& x, ArrayKind kind) {
-  if (kind == ArrayKind::element && x.role == std::string("keep")) return place_out(shape, x);
-  if (kind == ArrayKind::element) return place_c(shape, x);
-  const bool of_rows = kind == ArrayKind::row, of_columns = kind == ArrayKind::column;
-  const std::int64_t rows = of_rows ? shape.m : 1, cols = of_columns ? shape.n : 1;
+Placement place_array(const MatmulShape& shape, const Operand& x, const Epilogue::Array& array) {
+  if (array.kind == ArrayKind::element)
+    return array.written ? place_out(shape, x) : place_c(shape, x);
+  const bool of_rows = array.kind == ArrayKind::row, of_columns = array.kind == ArrayKind::column;
+  const bool of_product = array.part != ArrayPart::result;
+  const std::int64_t rows = of_rows ? shape.m : 1;
+  const std::int64_t cols = !of_columns ? 1 : of_product ? shape.n : shape.result_cols();
   // One dimension, or two with a 1 and before them those of the batch.
   const int trailing = x.ndim < 2 ? x.ndim : 2, leading = x.ndim - trailing;
   bool fits = leading <= shape.batch_ndim;
@@ -275,8 +278,9 @@ Placement place_array(const MatmulShape& shape, const Operand& x, ArrayKind kind
                                : of_columns ? "one value for each of the " + count + " columns, (" +
                                                   count + ",) or (..., 1, " + count + ")"
                                             : "one element";
-    throw InvalidValue(std::string(x.role) + " has shape " + x.shape_text() +
-                       "; the product of shape " + shape_text(shape) + " needs " + wanted);
+    throw InvalidValue(std::string(x.role) + " has shape " + x.shape_text() + "; the " +
+                       (of_product ? "gates and ups of the " : "") + "product of shape " +
+                       shape_text(shape) + " needs " + wanted);
   }
   Placement placement;
   place_batch(shape, x, leading, placement);
@@ -289,9 +293,9 @@ Placement place_new(const MatmulShape& shape, void* data, DType dtype) {
   Placement placement;
   placement.data = data;
   placement.dtype = dtype;
-  placement.row_stride = shape.n;
+  placement.row_stride = shape.result_cols();
   placement.col_stride = 1;
-  std::int64_t packed = shape.m * shape.n;
+  std::int64_t packed = shape.m * shape.result_cols();
   for (int i = shape.batch_ndim - 1; i >= 0; --i) {
     placement.batch_strides[i] = packed;
     packed *= shape.batch[i];
@@ -312,11 +316,11 @@ void for_each_problem(const Matmul& matmul, const std::function<void(const GemmP
   problem.alpha = matmul.alpha;
   problem.beta = matmul.beta;
 
-  Fusion fusion{matmul.epilogue, {}, matmul.numbers};
+  Fusion fusion{matmul.epilogue, {}, matmul.numbers, matmul.gate_order};
   for (const Placement& array : matmul.arrays) fusion.arrays.push_back(view_of(array));
 
   Batches batches = batches_of(matmul);
-  if (batches.ndim > 1) check_separate(problem, fusion, batches);
+  if (batches.ndim > 1) check_separate(problem, fusion, matmul.shape.result_cols(), batches);
   MatrixView* views[Batches::most_operands] = {&problem.a, &problem.b, &problem.c, &problem.d};
   for (std::size_t i = 0; i < fusion.arrays.size(); ++i) views[4 + i] = &fusion.arrays[i];
   if (batches.ndim > 0) {

@@ -19,14 +19,14 @@ Signature signature = {
     "prepare",
     2,
     {"a", "b", "bias", "c", "alpha", "beta", "activation", "scale_a", "scale_b", "residual", "keep",
-     "amax", "out_scale", "epilogue", "out", "out_dtype", "config", "stream"}};
+     "amax", "out_scale", "gated", "epilogue", "out", "out_dtype", "config", "stream"}};
 
 // Only arrays.
 Signature rebind_signature = {
     "rebind",
     2,
     {"a", "b", "bias", "c", nullptr, nullptr, nullptr, "scale_a", "scale_b", "residual", "keep",
-     "amax", "out_scale", "epilogue", "out", nullptr, nullptr, nullptr}};
+     "amax", "out_scale", nullptr, "epilogue", "out", nullptr, nullptr, nullptr}};
 
 struct Prepared {
   Arguments arguments{};  // owned: what was given, and `out` in any case

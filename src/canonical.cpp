@@ -68,8 +68,8 @@ void fold(MatrixView& view, std::int64_t rows) {
 
 // Whether D's rows are not contiguous but its columns are.
 bool is_column_major(const GemmProblem& p) {
-  if (p.n == 1) return p.m > 1 && p.d.row_stride == 1;
-  if (p.m == 1) return p.d.col_stride != 1;
+  if (p.d_cols() == 1) return p.d_rows() > 1 && p.d.row_stride == 1;
+  if (p.d_rows() == 1) return p.d.col_stride != 1;
   return p.d.col_stride != 1 && p.d.row_stride == 1;
 }
 
@@ -88,7 +88,7 @@ GemmProblem fold_batch_into_m(GemmProblem p) {
   if (p.batch <= 1 || p.m > kMostSteps / p.batch) return p;
   if (reads_ab && (p.b.batch_stride != 0 || !continues(p.a, p.m))) return p;
   if (!continues(p.d, p.m) || (p.has_c() && !continues(p.c, p.m))) return p;
-  if (!fusion_folds(p)) return p;
+  if (!fusion_folds(p) || (p.gated() && p.fusion_transposed)) return p;
   for (MatrixView* view : {&p.a, &p.c, &p.d}) fold(*view, p.m);
   if (p.fusion) {
     auto folded = std::make_shared<Fusion>(*p.fusion);
@@ -109,7 +109,7 @@ GemmProblem harmless_strides(GemmProblem p) {
   if (p.k == 0) pack(p.a, p.k), pack(p.b, p.n);
   free_operand(p.a, p.batch, p.m, p.k);
   free_operand(p.b, p.batch, p.k, p.n);
-  free_result(p.d, p.batch, p.m, p.n);
+  free_result(p.d, p.batch, p.d_rows(), p.d_cols());
   if (p.has_c()) free_result(p.c, p.batch, p.m, p.n);
   return p;
 }

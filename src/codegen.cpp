@@ -54,6 +54,7 @@ std::string kernel_name(const KernelConfig& k) {
     s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + "x" + n(k.cluster_k) +
          (k.multicast ? "" : "_unicast");
   if (k.split_k > 1) s += "_splitk";
+  if (k.split_k == 1 && k.apart) s += "_apart";
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
@@ -77,9 +78,10 @@ std::string reduce_kernel_name(const KernelConfig& k) { return kernel_name(k) + 
 
 std::string kernel_source(const KernelConfig& k) {
   Source s;
-  const bool sm90 = k.family == Family::sm90, split = k.split_k > 1;
+  const bool sm90 = k.family == Family::sm90, split = k.finishes_apart();
   const bool repack = k.repack_a || k.repack_b;
   const bool gemv = k.family == Family::gemv;
+  const bool gated = k.epilogue && k.epilogue->gated;
   const std::string finish_params = k.epilogue ? "FusedParams" : "GemmParams";
   const std::string params = split ? "GemmParams" : finish_params;
   s.line(std::string("#include \"fastgemm/device/") +
@@ -107,7 +109,7 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("SWIZZLE", k.swizzle);
   s.constant("RASTER_GROUP", k.raster_group);
   s.constant("STAGED_STORES", k.staged_stores);
-  s.constant("SPLIT_K", split);
+  s.constant("SPLIT_K", k.split_k > 1);
   s.constant("SWAP_AB", k.swap_ab);
   s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   if (sm90) {
@@ -122,6 +124,10 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("B_COPY_BYTES", k.b_copy_bytes);
   s.constant("D_VECTOR", split ? 4 : k.d_vector);
   s.constant("HAS_C", k.has_c && !split);
+  s.constant("Gate", "GATE",
+             k.gate_along_m()   ? "Gate::M"
+             : k.gate_along_n() ? "Gate::N"
+                                : "Gate::NONE");
   s.line(std::string("  using Epilogue = ") +
          (k.epilogue && !split ? "::Epilogue;" : "NoEpilogue;"));
   s.line("};");
@@ -151,11 +157,12 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("D_VECTOR", k.d_vector);
     s.constant("HAS_C", k.has_c);
     if (k.epilogue) s.line("  using Epilogue = ::Epilogue;");
+    if (gated) s.constant("Gate", "GATE", k.epilogue_transposed ? "Gate::M" : "Gate::N");
     s.line("};");
     s.line("extern \"C\" __global__ void __launch_bounds__(REDUCE_THREADS)");
     s.line(reduce_kernel_name(k) + "(const __grid_constant__ GemmParams partial,");
     s.line(std::string("    const __grid_constant__ ") + finish_params + " params) {");
-    s.line("  reduce_splits<Finish>(partial, params);");
+    s.line(std::string("  reduce_") + (gated ? "gated_" : "") + "splits<Finish>(partial, params);");
     s.line("}");
   }
   return s.str();

@@ -23,8 +23,9 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
-  const double unique = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
-                        static_cast<double>(p.m) * p.n * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
+  const double unique =
+      (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
+      static_cast<double>(p.d_rows()) * p.d_cols() * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
   r.dram_us = unique * static_cast<double>(p.batch) / (0.95 * hw.dram_gbps * 1e3);
 
   // B's bytes through the port of the busiest SM: what its lanes keep under way while memory is
@@ -46,7 +47,7 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       10 + unaligned + 8 + c.block_m * (8 + 10.0 / (c.b_major == Major::k ? c.warp_n : 8));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + 1200 / cycles_per_us;
-  if (c.split_k > 1)
+  if (c.finishes_apart())
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
   r.total_us = r.reduce_us + r.overhead_us + 0.07 * r.tensor_us + 0.1 * cta_us +
@@ -118,7 +119,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
 
   const double unique =
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
-      static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
+      static_cast<double>(p.d_rows()) * p.d_cols() * out_size * (p.has_c() ? 2 : 1);
   const double dram_bytes = unique * static_cast<double>(p.batch);
   // Of the data sheet's rate, reads reach 0.95. When few SMs are left with a tile, each can draw
   // 1.6 times its share, no more.
@@ -149,7 +150,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                   (c.cluster_k > 1 ? 0.4 : 0.0) + (1500 + epilogue) / cycles_per_us;
   // The workspace's allocation and the second kernel, and the partial sums through L2 in both
   // directions.
-  if (c.split_k > 1)
+  if (c.finishes_apart())
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
   // What hides behind the slowest still costs a little: of two kernels that wait for DRAM, the one

@@ -21,7 +21,8 @@ constexpr Function FUNCTIONS[] = {
     {"abs", 1},  {"exp", 1},  {"log", 1},       {"sqrt", 1}, {"min", 2},     {"max", 2},
     {"relu", 1}, {"gelu", 1}, {"gelu_tanh", 1}, {"silu", 1}, {"sigmoid", 1}, {"tanh", 1},
 };
-constexpr const char* RESERVED[] = {"acc", "m", "n", "and", "or", "not", "where", "keep", "amax"};
+constexpr const char* RESERVED[] = {"acc",   "m",    "n",    "and",  "or", "not",
+                                    "where", "keep", "amax", "gate", "up"};
 constexpr std::size_t MOST_CHARACTERS = 4096;
 constexpr int MOST_NESTING = 64;
 
@@ -48,6 +49,9 @@ class Parser {
     const Value value = number(disjunction());
     if (!token_.empty()) fail(at_, "expected an operator or the end, not '" + token_ + "'");
     result_.code = value.code;
+    result_.gated = gated_at_ != NOWHERE;
+    if (result_.gated && acc_at_ != NOWHERE)
+      fail(std::max(gated_at_, acc_at_), "acc and gate or up in one expression");
   }
 
  private:
@@ -202,7 +206,8 @@ class Parser {
     if (!is_letter(token[0])) fail(at, "expected a value, not '" + token + "'");
     advance();
     if (token_ == "(") return call(token, at);
-    if (token == "acc") return {"acc[i]", false, at};
+    if (token == "acc") return acc_at_ = at, Value{"acc[i]", false, at};
+    if (token == "gate" || token == "up") return gated_at_ = at, Value{token + "[i]", false, at};
     for (const char* reserved : RESERVED)
       if (token == reserved)
         fail(at, "'" + token +
@@ -250,8 +255,15 @@ class Parser {
     return {code + ")", false, at};
   }
 
-  ArrayKind index(const std::string& name) {
+  ArrayKind index(const std::string& name, ArrayPart& part) {
     const std::size_t at = at_;
+    if (token_ == "gate" || token_ == "up") {
+      part = token_ == "gate" ? ArrayPart::gate : ArrayPart::up;
+      gated_at_ = at;
+      advance();
+      expect("]", "after the index of " + name);
+      return ArrayKind::column;
+    }
     const bool m = take("m");
     const bool n = (!m || take(",")) && take("n");
     if (token_ != "]" || (!m && !n))
@@ -283,16 +295,23 @@ class Parser {
     const bool indexed = take("[");
     const auto is = [&](const std::string& other) { return other == name; };
     const bool array = indexed || std::any_of(array_names_.begin(), array_names_.end(), is);
-    const ArrayKind kind = indexed ? index(name) : ArrayKind::tensor;
-    const auto found = std::find_if(result_.arrays.begin(), result_.arrays.end(),
-                                    [&](const Epilogue::Array& a) { return is(a.name); });
+    ArrayPart part = ArrayPart::result;
+    const ArrayKind kind = indexed ? index(name, part) : ArrayKind::tensor;
+    // A gate's and its up's value of one array are read as two.
+    const bool of_product = part != ArrayPart::result;
+    const auto found =
+        std::find_if(result_.arrays.begin(), result_.arrays.end(), [&](const Epilogue::Array& a) {
+          const bool other = of_product && a.part != ArrayPart::result && a.part != part;
+          return is(a.name) && !other;
+        });
     const auto number = std::find_if(result_.numbers.begin(), result_.numbers.end(), is);
     if ((array && number != result_.numbers.end()) ||
-        (found != result_.arrays.end() && (!array || found->kind != kind)))
+        (found != result_.arrays.end() && (!array || found->kind != kind || found->part != part)))
       fail(at, "'" + name + "' is used with two different indices");
-    if (array && found == result_.arrays.end()) result_.arrays.push_back({name, kind});
+    if (array && found == result_.arrays.end()) result_.arrays.push_back({name, kind, false, part});
     if (!array && number == result_.numbers.end()) result_.numbers.push_back(name);
     check_counts(at);
+    if (of_product) return name + (part == ArrayPart::gate ? "_gate[i]" : "_up[i]");
     return name + (array ? "_[i]" : "_");
   }
 
@@ -313,6 +332,8 @@ class Parser {
   std::size_t at_ = 0, end_ = 0;  // of the token
   float number_ = 0;              // the token's value
   int depth_ = 0;
+  static constexpr std::size_t NOWHERE = ~std::size_t{0};
+  std::size_t acc_at_ = NOWHERE, gated_at_ = NOWHERE;  // where they stand
 };
 
 }  // namespace

@@ -23,6 +23,55 @@ std::string reader_type(ArrayKind kind, const FusedAccess& access) {
   }
 }
 
+constexpr const char* ACTIVATIONS[] = {"relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"};
+
+void check_activation(const std::string& activation) {
+  const auto is = [&](const char* name) { return activation == name; };
+  if (std::any_of(std::begin(ACTIVATIONS), std::end(ACTIVATIONS), is)) return;
+  std::string known;
+  for (const char* name : ACTIVATIONS) known += (known.empty() ? "" : ", ") + std::string(name);
+  throw InvalidValue("unknown activation '" + activation + "'; there are " + known);
+}
+
+std::string indexed(const char* name, NamedParts::As as, const char* column = "n") {
+  using As = NamedParts::As;
+  const std::string index = as == As::row       ? "[m]"
+                            : as == As::column  ? std::string("[") + column + "]"
+                            : as == As::element ? "[m, n]"
+                                                : "";
+  return name + index;
+}
+
+// What the result of all before is divided by.
+std::string quantised(const std::string& value, NamedParts::As out_scale) {
+  if (out_scale == NamedParts::As::absent) return value;
+  return value + " * (1 / " + indexed("out_scale", out_scale) + ")";
+}
+
+// activation(gate) * up, each with its scales and bias before.
+std::string gated_expression(const NamedParts& parts) {
+  using As = NamedParts::As;
+  if (parts.activation.empty())
+    throw InvalidValue("a gated epilogue needs an activation, such as silu");
+  if (parts.residual != As::absent || parts.c != As::absent || parts.keep != As::absent)
+    throw InvalidValue(
+        "residual, c and keep are of the product, of which a gated epilogue makes half as many "
+        "columns: write what is meant as an expression of gate and up");
+  check_activation(parts.activation);
+  const auto side = [&](const char* name) {
+    std::string s = name;
+    if (parts.scale_a != As::absent) s += " * " + indexed("scale_a", parts.scale_a);
+    if (parts.scale_b != As::absent) s += " * " + indexed("scale_b", parts.scale_b, name);
+    if (parts.bias != As::absent) s += " + " + indexed("bias", parts.bias, name);
+    return s;
+  };
+  const bool sum = parts.bias != As::absent;
+  std::string s = parts.activation + "(" + side("gate") + ") * " + (sum ? "(" : "") + side("up") +
+                  (sum ? ")" : "");
+  if (parts.amax != As::absent) s = "amax(" + s + ")";
+  return quantised(s, parts.out_scale);
+}
+
 std::string writer_type(ArrayKind kind, const FusedAccess& access) {
   if (kind == ArrayKind::tensor) return "LargestMagnitude";
   return std::string("KeptElements<") + device_type(access.dtype) +
@@ -46,7 +95,10 @@ std::string epilogue_source(const KernelConfig& k) {
     places += std::string(places.empty() ? "\n      : " : ", ") + name + "(" + from + ")";
   };
   for (std::size_t i = 0; i < e.arrays.size(); ++i) {
-    const std::string name = e.arrays[i].name, reader = "read_" + name;
+    static constexpr const char* parts[] = {"_", "_gate", "_up"};
+    const std::string name = e.arrays[i].name,
+                      value = name + parts[static_cast<int>(e.arrays[i].part)];
+    const std::string reader = "read_" + value;
     if (e.arrays[i].written) {
       const bool keep = e.arrays[i].kind == ArrayKind::element;
       members += "  " + writer_type(e.arrays[i].kind, access_of(k.epilogue_access, i)) + " " +
@@ -62,7 +114,7 @@ std::string epilogue_source(const KernelConfig& k) {
         " " + reader + ";\n";
     place(reader, "p.array[" + std::to_string(i) + "], at");
     values +=
-        "    const auto " + name + "_ = " + reader + ".template at<COUNT>(row, col, valid);\n";
+        "    const auto " + value + " = " + reader + ".template at<COUNT>(row, col, valid);\n";
   }
   for (std::size_t i = 0; i < e.numbers.size(); ++i) {
     members += "  float " + e.numbers[i] + "_;\n";
@@ -75,21 +127,22 @@ std::string epilogue_source(const KernelConfig& k) {
   s += "  FASTGEMM_DEVICE Epilogue(const EpilogueParams& p, const TileOrigin& at)" + places +
        " {}\n";
   s += "  template <int COUNT>\n";
-  s += "  FASTGEMM_DEVICE void apply(float (&acc)[COUNT], int row, int col, int valid) const {\n";
+  const std::string sums =
+      e.gated ? "float (&gate)[COUNT], const float (&up)[COUNT]," : "float (&acc)[COUNT],";
+  s += "  FASTGEMM_DEVICE void apply(" + sums + " int row, int col, int valid) const {\n";
   s += values + "#pragma unroll\n";
-  s += "    for (int i = 0; i < COUNT; ++i) acc[i] = " + e.code + ";\n";
+  s += std::string("    for (int i = 0; i < COUNT; ++i) ") + (e.gated ? "gate" : "acc") +
+       "[i] = " + e.code + ";\n";
   s += stores + "  }\n};\n";
   return s;
 }
 
 std::string named_expression(const NamedParts& parts) {
   using As = NamedParts::As;
-  static constexpr const char* activations[] = {"relu", "gelu",    "gelu_tanh",
-                                                "silu", "sigmoid", "tanh"};
-  static constexpr const char* indices[] = {"", "", "", "[m]", "[n]", "[m, n]"};
+  if (parts.gated) return gated_expression(parts);
   std::string s = "acc";
   const auto add = [&](const char* operation, const char* name, As as) {
-    if (as != As::absent) s += operation + std::string(name) + indices[static_cast<int>(as)];
+    if (as != As::absent) s += operation + indexed(name, as);
   };
   add(" * ", "scale_a", parts.scale_a);
   add(" * ", "scale_b", parts.scale_b);
@@ -99,19 +152,12 @@ std::string named_expression(const NamedParts& parts) {
   const auto apply = [&s](const std::string& function) { s = function + "(" + s + ")"; };
   if (parts.keep != As::absent) apply("keep");
   if (!parts.activation.empty()) {
-    const auto is = [&](const char* name) { return parts.activation == name; };
-    if (std::none_of(std::begin(activations), std::end(activations), is)) {
-      std::string known;
-      for (const char* name : activations) known += (known.empty() ? "" : ", ") + std::string(name);
-      throw InvalidValue("unknown activation '" + parts.activation + "'; there are " + known);
-    }
+    check_activation(parts.activation);
     apply(parts.activation);
   }
   if (parts.amax != As::absent) apply("amax");
-  if (parts.out_scale == As::absent) return s;
-  if (s.back() != ')' && s != "acc") apply("");
-  add(" * (1 / ", "out_scale", parts.out_scale);
-  return s + ")";
+  if (parts.out_scale != As::absent && s.back() != ')' && s != "acc") apply("");
+  return quantised(s, parts.out_scale);
 }
 
 }  // namespace fastgemm

@@ -13,12 +13,13 @@ namespace {
 constexpr int ACCESS_BITS = 4;  // of an array: its dtype, then whether it is wide
 
 bool is_wide(const MatrixView& v, ArrayKind kind, const GemmProblem& p) {
-  if (kind == ArrayKind::tensor || kind == ArrayKind::row || v.col_stride != 1 || p.n % 16 != 0)
+  if (kind == ArrayKind::tensor || kind == ArrayKind::row || v.col_stride != 1 ||
+      p.d_cols() % 16 != 0)
     return false;
   const auto size = static_cast<std::int64_t>(size_of(v.dtype));
   std::uint64_t bits = reinterpret_cast<std::uintptr_t>(v.data);
   if (p.batch > 1) bits |= static_cast<std::uint64_t>(v.batch_stride * size);
-  if (p.m > 1) bits |= static_cast<std::uint64_t>(v.row_stride * size);
+  if (p.d_rows() > 1) bits |= static_cast<std::uint64_t>(v.row_stride * size);
   return bits % 16 == 0;
 }
 
@@ -31,6 +32,15 @@ std::string shown(const Epilogue::Array& array) {
 
 MatrixView fused_array(const GemmProblem& p, std::size_t i) {
   MatrixView view = p.fusion->arrays[i];
+  const ArrayPart part = p.fusion->epilogue->arrays[i].part;
+  if (part != ArrayPart::result) {  // a value of each column of the product
+    const GateColumns columns = gate_columns(p);
+    const std::int64_t first = part == ArrayPart::up ? columns.offset * view.col_stride : 0;
+    if (view.data)
+      view.data =
+          static_cast<char*>(view.data) + first * static_cast<std::int64_t>(size_of(view.dtype));
+    view.col_stride *= columns.step;
+  }
   if (p.fusion_transposed) std::swap(view.row_stride, view.col_stride);
   return view;
 }
@@ -66,6 +76,20 @@ std::uint64_t fused_id(const GemmProblem& p) {
   return (p.fusion->epilogue->hash ^ how) * 0x9e3779b97f4a7c15u | 1;
 }
 
+GateColumns gate_columns(const GemmProblem& p) {
+  if (p.fusion->gate_order == GateOrder::interleaved) return {2, 1};
+  return {1, (p.fusion_transposed ? p.m : p.n) / 2};
+}
+
+const char* refuse_gated_tiles(const GemmProblem& p) {
+  const bool rows = p.fusion_transposed;
+  if (p.batch > 1) return "gates of a batch";
+  if ((rows ? p.m : p.n) % 16 != 0) return "the gated columns are no whole eights";
+  if ((rows ? p.a.col_stride : p.b.row_stride) != 1)
+    return "the gated operand is not contiguous along k";
+  return nullptr;
+}
+
 void check_fusion(const GemmProblem& p) {
   if (!p.fusion) return;
   const Fusion& f = *p.fusion;
@@ -80,6 +104,9 @@ void check_fusion(const GemmProblem& p) {
                        std::to_string(f.epilogue->numbers.size()) + " numbers, not " +
                        std::to_string(f.arrays.size()) + " and " +
                        std::to_string(f.numbers.size()));
+  if (p.gated() && (p.fusion_transposed ? p.m : p.n) % 2 != 0)
+    throw InvalidValue("a gated epilogue makes one column of two, but the product has " +
+                       std::to_string(p.fusion_transposed ? p.m : p.n) + " columns");
   for (std::size_t i = 0; i < f.arrays.size(); ++i) {
     const MatrixView view = fused_array(p, i);
     const ArrayKind kind = fused_kind(*f.epilogue, i, p.fusion_transposed);
@@ -90,8 +117,8 @@ void check_fusion(const GemmProblem& p) {
     if (f.epilogue->arrays[i].written && kind == ArrayKind::tensor && view.dtype != DType::f32)
       throw InvalidType(std::string("amax is ") + fastgemm::name(view.dtype) +
                         "; it has to be one float32");
-    const bool along_m = p.m > 1 && view.row_stride != 0;
-    const bool along_n = p.n > 1 && view.col_stride != 0;
+    const bool along_m = p.d_rows() > 1 && view.row_stride != 0;
+    const bool along_n = p.d_cols() > 1 && view.col_stride != 0;
     if ((along_m && (kind == ArrayKind::tensor || kind == ArrayKind::column)) ||
         (along_n && (kind == ArrayKind::tensor || kind == ArrayKind::row)))
       throw InvalidValue("'" + name + "' has strides (" + std::to_string(view.row_stride) + ", " +
@@ -102,12 +129,13 @@ void check_fusion(const GemmProblem& p) {
 
 std::shared_ptr<const Fusion> fuse(const std::string& expression,
                                    const std::vector<std::pair<std::string, FusedValue>>& values,
-                                   const std::string& device_code) {
+                                   const std::string& device_code, GateOrder gate_order) {
   std::vector<std::string> arrays;
   for (const auto& [name, value] : values)
     if (std::holds_alternative<MatrixView>(value)) arrays.push_back(name);
   auto fusion = std::make_shared<Fusion>();
   fusion->epilogue = parse_epilogue(expression, arrays, device_code);
+  fusion->gate_order = gate_order;
   const Epilogue& e = *fusion->epilogue;
   const auto find = [&](const std::string& name) -> const FusedValue& {
     for (const auto& [given, value] : values)
@@ -122,15 +150,13 @@ std::shared_ptr<const Fusion> fuse(const std::string& expression,
     fusion->arrays.push_back(*view);
   }
   for (const std::string& name : e.numbers) fusion->numbers.push_back(std::get<float>(find(name)));
-  if (values.size() != e.arrays.size() + e.numbers.size())
-    for (const auto& [name, value] : values) {
-      const auto is = [&given = name](const std::string& used) { return used == given; };
-      if (std::none_of(e.arrays.begin(), e.arrays.end(),
-                       [&](const auto& a) { return is(a.name); }) &&
-          std::none_of(e.numbers.begin(), e.numbers.end(), is))
-        throw InvalidValue("'" + name + "' is given, but the epilogue '" + expression +
-                           "' does not use it");
-    }
+  for (const auto& [name, value] : values) {
+    const auto is = [&given = name](const std::string& used) { return used == given; };
+    if (std::none_of(e.arrays.begin(), e.arrays.end(), [&](const auto& a) { return is(a.name); }) &&
+        std::none_of(e.numbers.begin(), e.numbers.end(), is))
+      throw InvalidValue("'" + name + "' is given, but the epilogue '" + expression +
+                         "' does not use it");
+  }
   return fusion;
 }
 

@@ -29,6 +29,17 @@ std::uint64_t fused_id(const GemmProblem& problem);
 // Refuses arrays and numbers that do not fit the expression. Throws InvalidValue, InvalidType.
 void check_fusion(const GemmProblem& problem);
 
+// Where a gated epilogue's columns lie in the product: column j of D is made of column j * step and
+// the one `offset` behind it.
+struct GateColumns {
+  std::int64_t step, offset;
+};
+GateColumns gate_columns(const GemmProblem& problem);
+
+// Why the TMA cannot bring the columns of a gated epilogue together, so that a second kernel has
+// to; nullptr when it can.
+const char* refuse_gated_tiles(const GemmProblem& problem);
+
 // Its struct in the kernel's source.
 std::string epilogue_source(const KernelConfig& kernel);
 

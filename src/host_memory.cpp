@@ -90,7 +90,7 @@ void gemm_on_host_memory(const GemmProblem& problem, const GemmConfig& config, i
   const ScopedContext scope(context);
   const OwnStream stream;
 
-  const Extents d_extents{problem.batch, problem.m, problem.n};
+  const Extents d_extents{problem.batch, problem.d_rows(), problem.d_cols()};
   const Upload a(problem.a, {problem.batch, problem.m, problem.k}, context, stream.get());
   const Upload b(problem.b, {problem.batch, problem.k, problem.n}, context, stream.get());
   const Upload c(problem.has_c() ? problem.c : MatrixView{},
@@ -106,8 +106,12 @@ void gemm_on_host_memory(const GemmProblem& problem, const GemmConfig& config, i
   std::deque<Upload> arrays;
   if (problem.fusion) {
     auto fusion = std::make_shared<Fusion>(*problem.fusion);
-    for (MatrixView& view : fusion->arrays)
-      view = arrays.emplace_back(view, d_extents, context, stream.get()).view();
+    for (std::size_t i = 0; i < fusion->arrays.size(); ++i) {
+      MatrixView& view = fusion->arrays[i];
+      Extents extents = d_extents;
+      if (fusion->epilogue->arrays[i].part != ArrayPart::result) extents.cols = problem.n;
+      view = arrays.emplace_back(view, extents, context, stream.get()).view();
+    }
     on_device.fusion = std::move(fusion);
   }
   gemm(on_device, stream.get(), config, device);

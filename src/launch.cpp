@@ -18,6 +18,11 @@ void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
     const MatrixView v = fused_array(p, i);
     params.array[i] = {v.data, v.batch_stride, v.row_stride, v.col_stride};
   }
+  if (p.gated()) {
+    const GateColumns columns = gate_columns(p);
+    params.gate_step = columns.step;
+    params.gate_offset = columns.offset;
+  }
   std::copy(p.fusion->numbers.begin(), p.fusion->numbers.end(), params.number);
 }
 
@@ -116,7 +121,8 @@ void launch_reduce(const Launchable& l, const LoadedKernel& kernel, const GemmPr
                    const GemmProblem& p, Stream stream) {
   FusedParams from = params_of(l, partial), to = params_of(l, p);
   void* arguments[] = {&from, &to};
-  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / 4, REDUCE_THREADS);
+  const std::int64_t of_thread = p.gated() ? 2 : 4;
+  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / of_thread, REDUCE_THREADS);
   enqueue(kernel.reduce, static_cast<unsigned>(std::clamp<std::int64_t>(ctas, 1, 4096)),
           REDUCE_THREADS, 0, l.config.dependent_launch, arguments, kernel, p, stream);
 }
@@ -133,7 +139,7 @@ void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& 
   const Repack which = repack_of(l.config);
   const std::size_t copies = repack_bytes(p, which);
   const std::size_t sums =
-      l.config.split_k > 1 ? workspace_bytes(oriented(l.config, p), l.config) : 0;
+      l.config.finishes_apart() ? workspace_bytes(oriented(l.config, p), l.config) : 0;
   if (copies + sums == 0) return launch_gemm(l, kernel, oriented(l.config, p), stream);
 
   const Workspace workspace(kernel.device, copies + sums, stream);

@@ -155,8 +155,9 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     k.split_k = static_cast<int>(std::min<std::int64_t>(k.split_k, k_tiles));
     k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
   }
-  k.tma_stores =
-      wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
+  k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
+  k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores &&
+                                          !k.finishes_apart() && !k.gate_along_m());
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
   // Where a few tokens wait for their weights; of larger tiles the prefetch takes the copy engine
   // longer than it gains.
@@ -175,6 +176,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     if (k.b_major == Major::mn && p.n % 8 != 0) k.b_copy_bytes = 2;
     return k;
   }
+  // Gates and ups alternate in eights.
+  if (sm90 && k.gate_along_m()) k.block_m = wish.block_m.value_or((k.block_m + 15) / 16 * 16);
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives

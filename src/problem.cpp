@@ -104,7 +104,7 @@ GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType
 
 std::string describe(const GemmProblem& p) {
   const Lie a = lie_of(p.a, p.batch, p.m, p.k), b = lie_of(p.b, p.batch, p.k, p.n);
-  const Lie c = lie_of(p.c, p.batch, p.m, p.n), d = lie_of(p.d, p.batch, p.m, p.n);
+  const Lie c = lie_of(p.c, p.batch, p.m, p.n), d = lie_of(p.d, p.batch, p.d_rows(), p.d_cols());
   std::string text =
       std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " ";
   text += letter(a);

@@ -116,7 +116,8 @@ void check_written(const GemmProblem& p, const Operand& x, std::size_t index) {
   }
   for (std::size_t i = 0; i < e.arrays.size(); ++i) {
     const MatrixView other = fused_array(p, i);
-    if (i != index) check_disjoint(x, {e.arrays[i].name.c_str(), other, p.batch, p.m, p.n});
+    if (i != index)
+      check_disjoint(x, {e.arrays[i].name.c_str(), other, p.batch, p.d_rows(), p.d_cols()});
   }
 }
 
@@ -136,7 +137,7 @@ void validate(const GemmProblem& p) {
   if (p.batch == 0 || p.m == 0 || p.n == 0) return;
 
   const Operand a{"A", p.a, p.batch, p.m, p.k}, b{"B", p.b, p.batch, p.k, p.n};
-  const Operand c{"C", p.c, p.batch, p.m, p.n}, d{"D", p.d, p.batch, p.m, p.n};
+  const Operand c{"C", p.c, p.batch, p.m, p.n}, d{"D", p.d, p.batch, p.d_rows(), p.d_cols()};
   const Operand* read[3];
   int n_read = 0;
   if (p.k > 0) read[n_read++] = &a, read[n_read++] = &b;
@@ -161,7 +162,7 @@ void validate(const GemmProblem& p) {
   for (std::size_t i = 0; p.fusion && i < p.fusion->arrays.size(); ++i) {
     const MatrixView view = fused_array(p, i);
     const Epilogue::Array& array = p.fusion->epilogue->arrays[i];
-    const Operand x{array.name.c_str(), view, p.batch, p.m, p.n};
+    const Operand x{array.name.c_str(), view, p.batch, p.d_rows(), p.d_cols()};
     check_read(x, array.kind == ArrayKind::element && view.dtype == p.d.dtype && !array.written);
     if (array.written && view.data) check_written(p, x, i);
   }

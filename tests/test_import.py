@@ -99,6 +99,7 @@ def test_the_signature_of_gemm_is_shown():
         "keep",
         "amax",
         "out_scale",
+        "gated",
         "epilogue",
         "out",
         "out_dtype",

@@ -13,6 +13,14 @@ namespace fastgemm {
 // How an expression names an array of values: x (one for the whole result), x[m], x[n], x[m, n].
 enum class ArrayKind : std::uint8_t { tensor, row, column, element };
 
+// Of an array of a gated epilogue: of the column of the result, or of its gate's or its up's column
+// of the product.
+enum class ArrayPart : std::uint8_t { result, gate, up };
+
+// Where the columns that a gated epilogue combines lie in the product of 2 n columns: column j of D
+// is made of columns 2 j, the gate, and 2 j + 1, the up; or of columns j and n + j.
+enum class GateOrder : std::uint8_t { interleaved, blocked };
+
 // An expression that was parsed and checked; it knows what it needs, but no pointer and no number.
 // Immutable, and shared by all products that use it.
 struct Epilogue {
@@ -20,6 +28,7 @@ struct Epilogue {
     std::string name;
     ArrayKind kind;
     bool written = false;  // by keep() or amax(), whose name it has
+    ArrayPart part = ArrayPart::result;
   };
 
   std::string expression;
@@ -27,6 +36,7 @@ struct Epilogue {
   std::string code;                  // the expression as the kernel has it, of element i
   std::vector<Array> arrays;         // in the order in which the expression names them
   std::vector<std::string> numbers;  // the same for what is passed by value
+  bool gated = false;                // D has half of the product's columns
   std::uint64_t hash = 0;            // of all of this
 };
 
@@ -35,6 +45,8 @@ struct Epilogue {
 //   acc                        alpha * A * B, in float32
 //   x[m], x[n], x[m, n], x     values of a row, a column, an element, of all (an array if `arrays`
 //                              names it, a number otherwise)
+//   gate, up                   instead of acc: of the two columns of the product that a column of
+//                              D is made of; x[gate], x[up]: values of these columns
 //   + - * / ( )  < <= > >= == !=  and or not  where(condition, then, otherwise)
 //   abs exp log sqrt min max relu gelu gelu_tanh silu sigmoid tanh
 //   keep(x)                    x, which is also left in the matrix `keep`
@@ -51,6 +63,7 @@ FASTGEMM_API std::shared_ptr<const Epilogue> parse_epilogue(
 struct NamedParts {
   // How a part is given: not at all, by value, or as an array.
   enum class As : std::uint8_t { absent, number, tensor, row, column, element };
+  bool gated = false;  // activation(gate) * up, scaled and with a bias both
   As scale_a = As::absent, scale_b = As::absent;  // factors, such as those of quantised operands
   As bias = As::absent;                           // added
   As residual = As::absent;                       // added

@@ -45,6 +45,7 @@ struct Fusion {
   std::shared_ptr<const Epilogue> epilogue;
   std::vector<MatrixView> arrays;  // in the order of epilogue->arrays
   std::vector<float> numbers;      // in the order of epilogue->numbers
+  GateOrder gate_order = GateOrder::interleaved;
 };
 
 // A vector with a value for each row or for each column of the result, or one value for all.
@@ -62,7 +63,7 @@ using FusedValue = std::variant<float, MatrixView>;
 FASTGEMM_API std::shared_ptr<const Fusion> fuse(
     const std::string& expression,
     const std::vector<std::pair<std::string, FusedValue>>& values = {},
-    const std::string& device_code = {});
+    const std::string& device_code = {}, GateOrder gate_order = GateOrder::interleaved);
 
 // D[batch, m, n] = alpha * A[batch, m, k] * B[batch, k, n] + beta * C[batch, m, n].
 // A and B: float16 or bfloat16, both the same. D: the dtype of A, float32, or 8 bits: int8 (NaN
@@ -77,6 +78,11 @@ struct GemmProblem {
   bool fusion_transposed = false;  // the library's: the arrays are meant for D transposed
 
   bool has_c() const { return beta != 0.0f; }
+
+  // The extents of D: m x n, but that a gated epilogue makes one column of two.
+  bool gated() const { return fusion && fusion->epilogue && fusion->epilogue->gated; }
+  std::int64_t d_rows() const { return gated() && fusion_transposed ? m / 2 : m; }
+  std::int64_t d_cols() const { return gated() && !fusion_transposed ? n / 2 : n; }
 };
 
 // A problem over freshly allocated, packed arrays (data = nullptr counts as aligned). `layout` is

@@ -33,6 +33,9 @@ constexpr int EPILOGUE_ARRAYS = 8, EPILOGUE_NUMBERS = 8;  // at most
 struct EpilogueParams {
   EpilogueOperand array[EPILOGUE_ARRAYS];
   float number[EPILOGUE_NUMBERS];
+  // Of a gated epilogue: column j of D is made of columns j * gate_step, the gate, and gate_offset
+  // behind it, the up.
+  long long gate_step, gate_offset;
 };
 
 // The arguments of a kernel with an epilogue.
