@@ -3,12 +3,16 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/atomic.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // The largest of the lanes that are here together, given to one of them; the others get 0. Before
 // sm_80 each lane gets its own.
 FASTGEMM_DEVICE u32 largest_of_warp(u32 x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
   u32 mask, lanes_below, largest;
   asm volatile("activemask.b32 %0;" : "=r"(mask));
   asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes_below));
@@ -21,14 +25,12 @@ FASTGEMM_DEVICE u32 largest_of_warp(u32 x) {
 
 // *p = max(*p, x), of all threads of all kernels. Few get to the atomic: most see a larger value.
 FASTGEMM_DEVICE void raise(u32* p, u32 x) {
-#ifdef __CUDA_ARCH__
   u32 seen;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(p) : "memory");
   if (x > seen)
     asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
-#else
-  if (x > *p) *p = x;
-#endif
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

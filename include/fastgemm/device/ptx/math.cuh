@@ -4,6 +4,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/math.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // 2^x within 2 units in the last place; 2^-inf is 0.
@@ -35,3 +39,5 @@ FASTGEMM_DEVICE float logarithm(float x) { return logf(x); }
 FASTGEMM_DEVICE float square_root(float x) { return sqrtf(x); }
 
 }  // namespace fastgemm::ptx
+
+#endif
