@@ -13,11 +13,13 @@ from machine import make_parser, require_gpu
 HERE = Path(__file__).resolve().parent
 RUNS = {
     "bench": ["--suite", "readme"],
+    "epilogues": [],
     "knobs": [],
     "compile_times": ["--suite", "readme", "--arch", "sm_80,sm_90,sm_120"],
 }
 QUICK = {
     "bench": ["--suite", "smoke", "--rounds", "3"],
+    "epilogues": ["--rounds", "3", "--quick"],
     "knobs": ["--rounds", "3"],
     "compile_times": ["--suite", "smoke"],
 }

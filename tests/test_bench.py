@@ -45,6 +45,26 @@ KNOBS = {
         {"family": "sm90", "shape": [16, 64, 64], "us": {"as planned": 20.0, "1 stage": 19.0}},
     ],
 }
+EPILOGUES = {
+    **SOURCE,
+    "kind": "epilogues",
+    "gpu": "Some GPU",
+    "driver": "1.2",
+    "rows": [
+        {
+            "form": "bias, gelu",
+            "shape": [64, 64, 64],
+            "error": 0.5,
+            "us": {"product": 10.0, "fastgemm": 10.5, "torch.compile": 21.0, "cuBLASLt": 12.6},
+        },
+        {
+            "form": "SwiGLU, blocked",
+            "shape": [16, 64, 64],
+            "error": 0.5,
+            "us": {"product": 20.0, "fastgemm": 19.0, "torch.compile": 28.5},
+        },
+    ],
+}
 COMPILE_TIMES = {
     **SOURCE,
     "kind": "compile_times",
@@ -90,8 +110,19 @@ def test_knobs_and_compile_times_have_their_tables(tmp_path):
     assert "| sm_80 | 3 | 200 | 300 | 400 | 1 |" in text
 
 
+def test_epilogues_are_compared_with_the_product_and_with_others(tmp_path):
+    text = write_table(tmp_path, EPILOGUES)
+    assert "| epilogue | 64 x 64 x 64 | 16 x 64 x 64 |" in text
+    assert "| bias, gelu | +5.0 % (2.00, 1.20) |  |" in text
+    assert "| SwiGLU, blocked |  | -5.0 % (1.50) |" in text
+    wrong = copy.deepcopy(EPILOGUES)
+    wrong["rows"][0]["error"] = 1.2
+    with pytest.raises(pytest.fail.Exception, match="wrong"):
+        write_table(tmp_path, wrong)
+
+
 @pytest.mark.skipif(bool(fastgemm.devices()), reason="there is a GPU")
-@pytest.mark.parametrize("script", ["all", "bench", "first_call", "knobs"])
+@pytest.mark.parametrize("script", ["all", "bench", "epilogues", "first_call", "knobs"])
 def test_without_a_gpu_one_line_says_so(script, tmp_path):
     command = [sys.executable, ROOT / f"bench/{script}.py"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
@@ -149,5 +180,7 @@ def test_all_measurements_fill_the_tables(tmp_path):
     assert bench["first_call_ms"]["cold"] > bench["first_call_ms"]["disk"] > 0
     assert all(len(row["us"]) > 3 for row in knobs["rows"])
     assert any(1.02 * row["us"]["as planned"] < row["us"]["1 stage"] for row in knobs["rows"])
-    text = write_table(tmp_path, bench, knobs, compile_times)
+    epilogues = json.loads((tmp_path / "epilogues.json").read_text())
+    assert all(row["error"] <= 1 for row in epilogues["rows"])
+    text = write_table(tmp_path, bench, epilogues, knobs, compile_times)
     assert bench["gpu"] in text
