@@ -36,13 +36,7 @@ Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90)
-    return {{128, 128, k, 2, 1},
-            {128, 128, k},
-            {128, 160, k},
-            {128, 208, k},
-            {128, 96, k},
-            shares_k({128, 128, k}, 2),
-            shares_k({128, 256, k}, 2)};
+    return {{128, 128, k, 2, 1}, {128, 128, k}, {128, 160, k}, {128, 208, k}, {128, 96, k}};
   if (family == Family::sm80) return {{128, 128, k}, {128, 128, 32}};
   return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
 }
@@ -90,8 +84,7 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   const auto add = [&](Tiling t) {
     const std::int64_t tiles = ceil_div(p.m, t.block_m) * ceil_div(p.n, t.block_n) * p.batch;
     const std::int64_t most =
-        std::min<std::int64_t>(clusters_of(t.cluster_k, hw) / std::max<std::int64_t>(tiles, 1),
-                               p.k / (8 * t.block_k * t.cluster_k));
+        std::min<std::int64_t>(hw.sms / std::max<std::int64_t>(tiles, 1), p.k / (8 * t.block_k));
     if (most < 2) return;
     t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
     all.push_back(t);
@@ -102,12 +95,7 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   };
   for (int block_m : {64, 128})
     for (int block_n : {16, 32, 64, 128, 256})
-      if (family == Family::sm90)
-        for (int cluster_k : {1, 2, 4, 8}) {
-          if (block_n / 16 >= cluster_k) add(shares_k({block_m, block_n, 64}, cluster_k));
-        }
-      else if (block_n <= 128)
-        add({block_m, block_n, 64});
+      if (family == Family::sm90 || block_n <= 128) add({block_m, block_n, 64});
   return all;
 }
 
@@ -200,9 +188,9 @@ Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
 
 const std::vector<Strategy>& strategy_list() {
   static const std::vector<Strategy> list = {
-      {"large_tiles", large_tiles},     {"square_tiles", square_tiles},
-      {"small_tiles", small_tiles},     {"wave_fitting_tiles", wave_fitting_tiles},
-      {"split_k_tiles", split_k_tiles}, {"token_tiles", token_tiles},
+      {"token_tiles", token_tiles},     {"large_tiles", large_tiles},
+      {"square_tiles", square_tiles},   {"small_tiles", small_tiles},
+      {"split_k_tiles", split_k_tiles}, {"wave_fitting_tiles", wave_fitting_tiles},
       {"skinny_tiles", skinny_tiles},   {"gemv_tiles", gemv_tiles, true},
   };
   return list;
