@@ -14,7 +14,7 @@ namespace fastgemm {
 namespace {
 
 // Up to so many rows or columns gemv is considered without being asked for.
-constexpr std::int64_t few_rows = 4;
+constexpr std::int64_t few_rows = 32;
 constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
 
 // The widest access of 16, 8, 4 bytes that all addresses of the operand allow; 2 where its elements

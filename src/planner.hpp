@@ -48,7 +48,10 @@ GemmProblem oriented(const KernelConfig& kernel, const GemmProblem& problem);
 // Columns of D that a warp stores with one TMA copy (device/epilogue_sm90.cuh).
 int store_panel_cols(const KernelConfig& kernel);
 
-// Elements of K that a warp of family gemv reads in one step (device/gemv_kernel.cuh).
+// Whether a kernel of family gemv multiplies with mma.m16n8k16 (device/gemv_sums.cuh).
+bool gemv_on_tensor_cores(const KernelConfig& kernel);
+
+// Elements of K that a warp of family gemv reads in one step (device/gemv_reads.cuh).
 int gemv_warp_k(const KernelConfig& kernel);
 
 // Dynamic shared memory of a CTA in bytes. Codegen asserts that the kernel template says the same.
