@@ -25,11 +25,15 @@ struct Strategy {
 };
 const std::vector<Strategy>& strategy_list();  // strategies.cpp
 
+// How an operand lies in memory: no stride is 1; one is; and rows are whole lines of 128 bytes.
+enum class Runs : std::uint8_t { none, rows, lines };
+
 // The part of a kernel that the problem alone decides: dtypes, contiguous indices, widths of global
 // accesses. Equal traits and extents mean that the same plan fits.
 struct ProblemTraits {
   DType in, out;
   Major a_major, b_major;
+  Runs a_runs, b_runs;
   int a_copy_bytes, b_copy_bytes, d_vector;
   bool has_c;
   bool tma;         // the TMA can read A and B
