@@ -19,7 +19,8 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const int resident = std::max(1, ctas_per_sm(c, hw));
   const double ctas_of_busiest_sm = std::ceil(ctas / hw.sms);
   const double k = static_cast<double>(k_tiles_of_split(c, p)) * c.block_k;
-  const int cols = c.b_major == Major::k ? c.warp_n : 8;  // of a lane
+  const bool tensor = gemv_on_tensor_cores(c);
+  const int cols = tensor ? 2 : c.b_major == Major::k ? c.warp_n : 8;  // of a lane
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
@@ -41,11 +42,12 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   // Instructions of a chunk of eight: reading it, unpacking it and its share of A, the products.
   // Elements that do not lie side by side are read one by one, with a line of memory each.
   const bool side_by_side = c.b_major == Major::k ? p.b.row_stride == 1 : p.b.col_stride == 1;
-  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 400;
+  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 4000;
   const double instructions =
-      10 + unaligned + 8 + c.block_m * (8 + 10.0 / (c.b_major == Major::k ? c.warp_n : 8));
+      10 + unaligned +
+      (tensor ? c.block_m * (c.a_copy_bytes == 16 ? 1.0 : 3.5) : 8 + c.block_m * (8 + 10.0 / cols));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + 1200 / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 : 0.0) + 1200 / cycles_per_us;
   if (c.split_k > 1)
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);

@@ -155,11 +155,17 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   return t;
 }
 
-// For a few rows (family gemv): eight warps or sixteen, along K or beside each other, with 64 bytes
-// of B a lane under way where k is contiguous and 128 where n is. Few CTAs split K.
+// For a few rows (family gemv): warps along K or beside each other, with 64 bytes of B a lane under
+// way where k is contiguous and 128 where n is or Tensor Cores leave the registers for it. Few CTAs
+// split K.
 Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
   Tilings all;
-  const int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, 4));
+  const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
+  const bool tensor = k_major && p.m > 4 && hw.arch.mma_m16n8k16;
+  const bool aligned = traits_of(p).b_copy_bytes == 16;
+  int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, aligned && !k_major ? 8 : 4));
+  if (tensor) rows = p.m <= 8 ? 8 : p.m <= 16 ? 16 : p.m <= 32 ? 32 : 64;
+
   const auto add = [&](Tiling t) {
     all.push_back(t);
     const std::int64_t ctas = ceil_div(p.m, rows) * ceil_div(p.n, t.block_n) * p.batch;
@@ -168,19 +174,19 @@ Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
     t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
     all.push_back(t);
   };
-  const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
-  for (int warps_k : {2, 4, 8, 16}) {
-    const int warps_n = std::max(8 / warps_k, 1);
-    for (int cols : k_major ? std::vector<int>{2, 4} : std::vector<int>{32, 64}) {
-      const int stages = k_major && cols == 2 ? 2 : 1;
-      const int warp_k = k_major ? 256 * stages : 2048 / cols;
+  const std::vector<int> columns = tensor    ? std::vector<int>{16}
+                                   : k_major ? std::vector<int>{2, 4}
+                                             : std::vector<int>{32, 64};
+  for (int warps_k : {2, 4, 8, 16})
+    for (int cols : columns) {
+      const int stages = tensor ? (aligned && rows <= 16 ? 4 : 2) : k_major && cols == 2 ? 2 : 1;
+      const int warp_k = stages * (tensor ? 32 : k_major ? 256 : 2048 / cols);
       if (warps_k > 2 && warps_k * warp_k >= 2 * p.k) continue;  // half of the warps would idle
-      Tiling t{rows, cols * warps_n, warps_k * warp_k};
+      Tiling t{rows, cols * std::max(8 / warps_k, 1), warps_k * warp_k};
       t.warp_n = cols;
       t.num_stages = stages;
       add(t);
     }
-  }
   return all;
 }
 

@@ -164,8 +164,11 @@ TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
       {k_major, WISH(tma_stores, true), {"TMA stores"}},
       {k_major, WISH(repack_b, true), {"repacking"}},
       {k_major, WISH(dependent_launch, true), {"9.0", "sm_80"}},
-      {k_major, WISH(block_m, 9), {"block_m 1 to 8"}},
-      {k_major, WISH(block_m, 0), {"block_m 1 to 8"}},
+      {k_major, WISH(block_m, 9), {"block_m", "1 to 8", "16, 24 .. 64"}},
+      {k_major, WISH(block_m, 0), {"block_m", "1 to 8"}},
+      {k_major, WISH(block_m, 72), {"block_m", ".. 64"}},
+      {n_major, WISH(block_m, 16), {"block_m", "k is contiguous"}},
+      {k_major, WISH(block_m, 8), {"warp_n 16", "mma tile"}},
       {k_major, WISH(warp_m, 4), {"warp_m equal"}},
       {k_major, WISH(warp_n, 16), {"warp_n 1, 2, 4 or 8"}},
       {k_major, WISH(warp_n, 0), {"warp_n 1, 2, 4 or 8"}},
@@ -186,6 +189,9 @@ TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
     words.push_back(config.str());
     expect_words(plan_refusal(c.problem, hardware("sm_80"), config), words);
   }
+  GemmConfig many = only(WISH(block_m, 16));
+  many.family = Family::gemv;
+  expect_words(plan_refusal(k_major, hardware("T4"), many), {"mma.m16n8k16", "8.0", "sm_75"});
   expect_words(plan_refusal(packed_problem(1, 1, (std::int64_t{1} << 30) + 8, DType::f16),
                             hardware("H200"), only(WISH(family, Family::gemv))),
                {"k to 2^30"});
