@@ -62,10 +62,12 @@ swap_ab: compute the transposed product, so that rows and columns change sides (
 staged_stores: the result goes through shared memory; False writes it straight from registers.
 repack_a, repack_b: the operand is first copied into a workspace, in aligned rows of whole 128-byte lines.
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
+cluster_k: CTAs of a cluster that share K of one block tile and add up inside the cluster (family sm90); 1 is off.
 multicast: a cluster fetches the operands that its CTAs share once (family sm90).
 tma_stores: the result leaves by the TMA; False uses ordinary stores (family sm90).
 dependent_launch: the kernel starts while the one before it in the stream still runs (sm90; gemv from compute
   capability 9.0 on).
+prefetch: with dependent_launch, the first k-tiles of A (swap_ab: of B) go to L2 meanwhile (family sm90).
 
 Family gemv has no swizzle, raster groups, clusters, staged or TMA stores, and no repacking. There block_m is the
 rows that are computed at once (1 to 8; where k is contiguous in the longer operand, multiples of 8 up to 64 are

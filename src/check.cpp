@@ -31,8 +31,10 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.block_k != 64 && k.block_k != 128 && k.block_k != 256)
     return "family sm90 needs block_k 64, 128 or 256: whole 128-byte swizzle atoms";
   if (!k.swizzle) return "family sm90 needs the swizzle: the TMA and wgmma are told of it";
-  if (k.warp_m != 64 && k.warp_m != 128)
-    return "family sm90 needs warp_m 64 or 128, the rows of a warpgroup";
+  if (k.warp_m != 128 && (k.warp_m < 8 || k.warp_m > 64 || k.warp_m % 8 != 0))
+    return "family sm90 needs warp_m 128 or a multiple of 8 up to 64, the rows of a warpgroup";
+  if (k.a_major == Major::mn && k.warp_m % 64 != 0)
+    return "family sm90 needs warp_m a multiple of 64 where A is contiguous along m";
   if (k.block_m < k.warp_m || k.block_m % k.warp_m != 0 || k.block_m / k.warp_m > 3 ||
       k.block_m > 256)
     return "family sm90 has 1 to 3 consumer warpgroups: block_m has to be 1, 2 or 3 times warp_m, "
@@ -41,8 +43,18 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
     return "family sm90 needs block_n a multiple of 16 up to 256, and warp_n equal to it";
   if (k.b_major == Major::mn && k.block_n % 64 != 0)
     return "family sm90 needs block_n a multiple of 64 where B is contiguous along n";
-  if (k.cluster_m < 1 || k.cluster_n < 1 || k.cluster() > 2) return "clusters are 1x1, 2x1 or 1x2";
-  if (k.multicast && k.cluster() == 1) return "multicast needs a cluster: cluster_m or cluster_n 2";
+  const int cluster_tiles = k.cluster_m * k.cluster_n;
+  if (k.cluster_m < 1 || k.cluster_n < 1 || cluster_tiles > 2)
+    return "clusters are 1x1, 2x1 or 1x2";
+  if (k.cluster_k != 1 && k.cluster_k != 2 && k.cluster_k != 4 && k.cluster_k != 8)
+    return "cluster_k has to be 1, 2, 4 or 8";
+  if (k.cluster_k > 1 && cluster_tiles > 1)
+    return "cluster_k above 1 needs cluster_m and cluster_n 1";
+  if (k.cluster_k < k.block_n / 16 && k.block_n / 16 % k.cluster_k != 0)
+    return "cluster_k shares block_n out in 16s: a multiple of 16 * cluster_k, or fewer";
+  if (k.prefetch && !k.dependent_launch) return "prefetch needs dependent_launch";
+  if (k.multicast && cluster_tiles == 1)
+    return "multicast needs a cluster: cluster_m or cluster_n 2";
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
@@ -90,8 +102,8 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
 }
 
 std::string refuse_shape(const KernelConfig& k) {
-  if (k.cluster_m != 1 || k.cluster_n != 1 || k.multicast || k.swap_ab || k.tma_stores ||
-      k.dependent_launch)
+  if (k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.swap_ab ||
+      k.tma_stores || k.dependent_launch || k.prefetch)
     return std::string("family ") + name(k.family) +
            " has no clusters, multicast, swapped operands, TMA stores or dependent launch: they "
            "need family sm90";

@@ -49,13 +49,14 @@ std::string kernel_name(const KernelConfig& k) {
   s += "_stages" + n(k.num_stages);
   if (k.family != Family::gemv) s += "_raster" + n(k.raster_group);
   if (k.cluster() > 1)
-    s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
+    s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + "x" + n(k.cluster_k) +
+         (k.multicast ? "" : "_unicast");
   if (k.split_k > 1) s += "_splitk";
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
   if (k.tma_stores) s += "_tmastores";
-  if (k.dependent_launch) s += "_pdl";
+  if (k.dependent_launch) s += k.prefetch ? "_pdl_prefetch" : "_pdl";
   if (!k.swizzle && k.family != Family::gemv) s += "_plain";
   if (!k.staged_stores && k.family != Family::gemv) s += "_direct";
   s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
@@ -101,8 +102,10 @@ std::string kernel_source(const KernelConfig& k) {
   if (sm90) {
     s.constant("CLUSTER_M", k.cluster_m);
     s.constant("CLUSTER_N", k.cluster_n);
+    s.constant("CLUSTER_K", k.cluster_k);
     s.constant("MULTICAST", k.multicast);
     s.constant("TMA_STORES", k.tma_stores);
+    s.constant("PREFETCH", k.prefetch);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);

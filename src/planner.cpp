@@ -60,7 +60,7 @@ std::vector<Family> families_for(const GemmProblem& p, const ProblemTraits& trai
 // registers and give the four schedulers of an SM a warp each.
 void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
   if (k.family == Family::sm90) {
-    k.warp_m = wish.warp_m.value_or(k.block_m <= 192 ? 64 : 128);
+    k.warp_m = wish.warp_m.value_or(k.block_m <= 64 ? k.block_m : k.block_m <= 192 ? 64 : 128);
     k.warp_n = wish.warp_n.value_or(k.block_n);
     return;
   }
@@ -93,7 +93,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 // that many CTAs exist.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
-  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k;
+  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k * k.cluster_k;
   const std::int64_t ctas_of_sm = ceil_div(ctas, hw.sms);
   const int wanted =
       k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
@@ -101,7 +101,7 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
   // Two, four or as many as fit: a kernel for every K would be many kernels.
-  const std::int64_t k_tiles = k_tiles_of_split(k, p);
+  const std::int64_t k_tiles = k_tiles_of_cta(k, p);
   const int most = k.family != Family::sm90 ? 6 : k_tiles <= 8 || k.block_k > 64 ? 8 : 16;
   int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : most;
   for (; stages > 2; --stages) {
@@ -135,8 +135,10 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.block_k = wish.block_k.value_or(t.block_k);
   k.swizzle = wish.swizzle.value_or(true);
   k.staged_stores = wish.staged_stores.value_or(true);
-  k.cluster_m = wish.cluster_m.value_or(t.cluster_m);
-  k.cluster_n = wish.cluster_n.value_or(t.cluster_n);
+  // A cluster shares tiles or K, not both.
+  k.cluster_k = wish.cluster_k.value_or(t.cluster_k);
+  k.cluster_m = wish.cluster_m.value_or(k.cluster_k > 1 ? 1 : t.cluster_m);
+  k.cluster_n = wish.cluster_n.value_or(k.cluster_k > 1 ? 1 : t.cluster_n);
   const bool sm90 = family == Family::sm90;
   // No split is empty: as many as asked for, or the most whose share of the k-tiles covers K.
   k.split_k = wish.split_k.value_or(t.split_k);
@@ -148,7 +150,10 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.tma_stores =
       wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
-  k.multicast = wish.multicast.value_or(k.cluster() > 1);
+  // Where a few tokens wait for their weights; of larger tiles the prefetch takes the copy engine
+  // longer than it gains.
+  k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && p.n <= 64 && k.block_n <= 64);
+  k.multicast = wish.multicast.value_or(k.cluster_m * k.cluster_n > 1);
   k.num_stages = wish.num_stages.value_or(2);
   k.raster_group = wish.raster_group.value_or(0);
   if (family == Family::gemv) {  // nothing stays in shared memory, and D is a few elements
@@ -199,6 +204,9 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
       if (c.refused.empty() && family == Family::sm90 && c.kernel.block_k > 64 && p.k % 64 != 0)
         c.refused = "block_k above 64 needs k to be a multiple of 64";
+      if (c.refused.empty() && c.kernel.cluster_k > 1 &&
+          k_tiles_of_last_split(c.kernel, p) < c.kernel.cluster_k)
+        c.refused = "cluster_k needs a k-tile for each CTA of the cluster";
       if (c.refused.empty() && family == Family::gemv && p.k > most_gemv_k)
         c.refused = "family gemv counts k to 2^30";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
@@ -291,6 +299,14 @@ GemmProblem oriented(const KernelConfig& k, const GemmProblem& p) {
 
 std::int64_t k_tiles_of_split(const KernelConfig& k, const GemmProblem& p) {
   return ceil_div(ceil_div(p.k, k.block_k), k.split_k);
+}
+
+std::int64_t k_tiles_of_last_split(const KernelConfig& k, const GemmProblem& p) {
+  return ceil_div(p.k, k.block_k) - (k.split_k - 1) * k_tiles_of_split(k, p);
+}
+
+std::int64_t k_tiles_of_cta(const KernelConfig& k, const GemmProblem& p) {
+  return ceil_div(k_tiles_of_split(k, p), k.cluster_k);
 }
 
 std::int64_t workspace_pitch(const GemmProblem& p) { return (p.n + 7) / 8 * 8; }

@@ -31,9 +31,11 @@ FIELDS = {
     "repack_b": False,
     "cluster_m": 2,
     "cluster_n": 1,
+    "cluster_k": 1,
     "multicast": True,
     "tma_stores": False,
     "dependent_launch": True,
+    "prefetch": False,
 }
 
 

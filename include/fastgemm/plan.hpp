@@ -35,11 +35,12 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> repack_a, repack_b;
   // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
   std::optional<bool> swap_ab;
-  // CTAs of a cluster, above and beside each other; 1 is off.
-  std::optional<int> cluster_m, cluster_n;
+  // CTAs of a cluster, above and beside each other, and sharing a block tile's K; 1 is off.
+  std::optional<int> cluster_m, cluster_n, cluster_k;
   std::optional<bool> multicast;         // a cluster's CTAs fetch shared operands once
   std::optional<bool> tma_stores;        // D leaves by the TMA; false: by ordinary stores
   std::optional<bool> dependent_launch;  // the kernel starts while the one before it still runs
+  std::optional<bool> prefetch;          // and brings its first k-tiles of A into L2 meanwhile
 
   bool operator==(const GemmConfig& o) const;
   bool operator!=(const GemmConfig& o) const { return !(*this == o); }
@@ -61,14 +62,14 @@ struct FASTGEMM_API KernelConfig {
   bool swap_ab = false;
   bool staged_stores = true;
   bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
-  int cluster_m = 1, cluster_n = 1;
-  bool multicast = false, tma_stores = false, dependent_launch = false;
+  int cluster_m = 1, cluster_n = 1, cluster_k = 1;
+  bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
   int a_copy_bytes = 16,
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides
   bool has_c = false;
 
-  int cluster() const { return cluster_m * cluster_n; }
+  int cluster() const { return cluster_m * cluster_n * cluster_k; }
   int threads() const;  // per CTA
   bool operator==(const KernelConfig& o) const;
   bool operator!=(const KernelConfig& o) const { return !(*this == o); }

@@ -110,7 +110,7 @@ TEST(Codegen, SourcesAreShort) {
     most = std::max(most, lines);
   }
   std::printf("generated lines: %zu at most, without repacking and split K\n", most);
-  EXPECT_LE(most, 37u);
+  EXPECT_LE(most, 39u);
 }
 
 TEST(Codegen, EveryConstantIsInTheSource) {
@@ -140,8 +140,10 @@ TEST(Codegen, EveryConstantIsInTheSource) {
     if (sm90)
       wanted.insert({{"CLUSTER_M", text(k.cluster_m)},
                      {"CLUSTER_N", text(k.cluster_n)},
+                     {"CLUSTER_K", text(k.cluster_k)},
                      {"MULTICAST", text(k.multicast)},
-                     {"TMA_STORES", text(k.tma_stores)}});
+                     {"TMA_STORES", text(k.tma_stores)},
+                     {"PREFETCH", text(k.prefetch)}});
     std::map<std::string, std::string> got = constants_of(source);
     for (const auto& [constant, value] : wanted)
       EXPECT_EQ(got[constant], value) << constant << " of " << k.str();
