@@ -12,7 +12,10 @@
 #include "docstrings.hpp"
 #include "errors.hpp"
 #include "fastgemm/gemm.hpp"
+#include "fused_call.hpp"
 #include "gemm_call.hpp"
+#include "module_parts.hpp"
+#include "prepared_call.hpp"
 #include "py_ref.hpp"
 
 namespace nb = nanobind;
@@ -208,11 +211,12 @@ HardwareSpec target(const std::optional<std::variant<std::string, HardwareSpec>>
 Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
                const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
                const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
-               const std::optional<GemmConfig>& config) {
+               const std::optional<GemmConfig>& config, nb::object epilogue) {
   const DType in = dtype_from(dtype.ptr());
   const DType out = out_dtype.is_none() ? in : dtype_from(out_dtype.ptr());
   GemmProblem problem = packed_problem(m, n, k, in, layout, batch, out, beta != 0.0f);
   problem.beta = beta;
+  if (!epilogue.is_none()) set_planned_fusion(epilogue.ptr(), problem);
   nb::gil_scoped_release release;
   return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
 }
@@ -250,7 +254,8 @@ void bind_plan(nb::module_& m) {
 
   m.def("plan", &make_plan, "m"_a, "n"_a, "k"_a, nb::kw_only(), "dtype"_a = "bfloat16",
         "layout"_a = "nt", "out_dtype"_a = nb::none(), "batch"_a = 1, "beta"_a = 0.0f,
-        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(), plan_docstring);
+        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(),
+        "epilogue"_a = nb::none(), plan_docstring);
   m.def("strategies", &strategies,
         "The names of the tiling strategies, in the order in which they are tried.");
 }
@@ -325,6 +330,9 @@ void bind_runtime(nb::module_& m) {
       "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
       "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
 
+  m.def("set_strict", &set_strict, "on"_a = true,
+        "Whether a call that would have to compile a kernel raises ColdCallError instead: for "
+        "serving, after the warm-up. prepare() and compile() compile nevertheless.");
   m.def("set_verbose", &set_verbose, "on"_a = true,
         "Whether each compile, load and kernel from the disk cache is logged, through "
         "logging.getLogger('fastgemm').");
@@ -365,12 +373,14 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTGEMM_VERSION;
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
+  m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   bind_config(m);
+  add_epilogue_class(m.ptr());
   bind_hardware(m);
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
-  m.attr("gemm") = nb::steal(make_gemm_function(m.ptr()));
-  m.attr("_describe_call") = nb::steal(make_describe_function(m.ptr()));
+  add_gemm_functions(m.ptr());
+  m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
   connect_log();
 }

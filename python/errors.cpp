@@ -47,6 +47,8 @@ void translate(std::exception_ptr error) {
     set_compile_error(e);
   } catch (const DeviceError& e) {
     set_device_error(e);
+  } catch (const ColdCallError& e) {
+    PyErr_SetString(cold_call_error_type(), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
@@ -69,6 +71,14 @@ PyObject* device_error_type() {
       "fastgemm.DeviceError",
       "There is no usable driver or GPU, or a driver call failed. `code`: the CUresult, 0 where "
       "there is none.");
+  return type;
+}
+
+PyObject* cold_call_error_type() {
+  static PyObject* const type = new_type(
+      "fastgemm.ColdCallError",
+      "A kernel that is not there yet was needed while a stream is captured into a CUDA graph, or "
+      "in strict mode. Make the call, or prepare() it, once before.");
   return type;
 }
 

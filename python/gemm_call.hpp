@@ -1,4 +1,5 @@
-// fastgemm.gemm as a plain CPython function: arrays in, problem, launch, array out.
+// fastgemm.gemm and fastgemm.linear as plain CPython functions: arrays in, problem, launch, array
+// out.
 #pragma once
 
 #include <Python.h>
@@ -7,9 +8,8 @@
 
 namespace fastgemm::python {
 
-// The functions gemm and _describe_call of the extension module; new references.
-PyObject* make_gemm_function(PyObject* module);
-PyObject* make_describe_function(PyObject* module);
+// Adds the functions gemm, linear and _describe_call to the extension module. Throws PythonError.
+void add_gemm_functions(PyObject* module);
 
 // The config in a fastgemm.GemmConfig, or null where `object` is something else. Defined by the
 // bindings.

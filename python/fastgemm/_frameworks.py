@@ -1,24 +1,56 @@
 """What the extension asks of the caller's array framework: streams and results."""
 
 
+def torch_call(function: str, arguments: dict):
+    """gemm or linear of tensors that need gradients or are traced, as the operator for them."""
+    from fastgemm.torch import operator, operator_linear
+
+    _refuse(arguments, function)
+    return (operator_linear if function == "linear" else operator)(**arguments)
+
+
+def torch_wrapped(tensor) -> bool:
+    """Whether torch.func (vmap, grad, jvp ...) has put a wrapper of its own around a tensor."""
+    import torch
+
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def jax_call(function: str, arguments: dict):
+    """gemm or linear of values that JAX traces."""
+    import fastgemm.jax
+
+    _refuse(arguments, function)
+    return getattr(fastgemm.jax, function)(**arguments)
+
+
+def _refuse(arguments, function):
+    for name in ("out", "stream"):
+        if name in arguments:
+            raise ValueError(
+                f"{name}= is given, but an operand requires grad or is traced, so that the product "
+                "is computed by an operator, which returns a new array on the current stream; "
+                f"drop {name}=, or call {function} under torch.no_grad() or outside of the trace"
+            )
+
+
 def torch_stream(device: int) -> int:
     import torch
 
     return torch.cuda.current_stream(device).cuda_stream
 
 
-def torch_empty(like, shape, wide, stream):
+def torch_empty(like, shape, dtype, stream):
     """Allocates on `stream`, so that the memory was not in use on another one just before."""
     import contextlib
 
     import torch
 
-    dtype = torch.float32 if wide else like.dtype
     on_stream = contextlib.nullcontext()
     if stream is not None:
         on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream, like.device))
     with on_stream:
-        return like.new_empty(shape, dtype=dtype)
+        return like.new_empty(shape, dtype=getattr(torch, dtype))
 
 
 class _Handle:
@@ -53,7 +85,7 @@ def cupy_order(device: int, stream: int) -> None:
         _cupy_external(stream, device).wait_event(cupy.cuda.get_current_stream().record())
 
 
-def cupy_empty(like, shape, wide, stream):
+def cupy_empty(like, shape, dtype, stream):
     """Allocates on `stream`, so that the memory was not in use on another one just before."""
     import contextlib
 
@@ -63,14 +95,23 @@ def cupy_empty(like, shape, wide, stream):
     if stream is not None:
         on_stream = _cupy_external(stream, like.device.id)
     with like.device, on_stream:
-        return cupy.empty(shape, dtype="float32" if wide else like.dtype)
+        return cupy.empty(shape, dtype=_numpy_dtype(dtype))
 
 
-def numpy_empty(like, shape, wide, stream):
+def numpy_empty(like, shape, dtype, stream):
     """Host memory for NumPy and for JAX on the CPU."""
     import numpy
 
-    return numpy.empty(shape, dtype="float32" if wide else like.dtype)
+    return numpy.empty(shape, dtype=_numpy_dtype(dtype))
+
+
+def _numpy_dtype(name):
+    """A dtype that NumPy or, for those it lacks, ml_dtypes has."""
+    if name in ("float16", "float32", "int8"):
+        return name
+    import ml_dtypes
+
+    return getattr(ml_dtypes, name)
 
 
 def jax_from_host(array, like, device):
