@@ -15,6 +15,7 @@
 #include "gemm_call.hpp"
 #include "prepared_call.hpp"
 #include "py_ref.hpp"
+#include "xla_call.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -373,6 +374,7 @@ NB_MODULE(_core, m) {
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
+  bind_xla(m);
   add_gemm_functions(m.ptr());
   m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
   connect_log();
