@@ -150,7 +150,8 @@ def test_split_over_gpus(jax, fj, integers):
         pytest.skip("one GPU")
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-    mesh = jax.make_mesh((2,), ("x",), (AxisType.Auto,), devices=jax.devices("cuda")[:2])
+    gpus = jax.devices("cuda")[:2]
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,), devices=gpus)
     a, b = integers(64, 128), integers(128, 48, seed=1)
     for a_spec, b_spec in (((None, "x"), ("x",)), (("x",), (None,))):
         split_a = jax.device_put(a, NamedSharding(mesh, PartitionSpec(*a_spec)))

@@ -1,4 +1,4 @@
-"""The PyTorch operator on a GPU: gradients, compile, autocast, prepared calls, CUDA graphs, models."""
+"""The PyTorch operator on a GPU: gradients, compile, autocast, prepared calls, graphs, models."""
 
 import gc
 import resource
