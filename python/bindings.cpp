@@ -205,14 +205,21 @@ HardwareSpec target(const std::optional<std::variant<std::string, HardwareSpec>>
   return hardware("sm_90");
 }
 
-Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
-               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
-               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
-               const std::optional<GemmConfig>& config) {
+GemmProblem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+                         const std::string& layout, const nb::object& out_dtype, std::int64_t batch,
+                         float beta) {
   const DType in = dtype_from(dtype.ptr());
   const DType out = out_dtype.is_none() ? in : dtype_from(out_dtype.ptr());
   GemmProblem problem = packed_problem(m, n, k, in, layout, batch, out, beta != 0.0f);
   problem.beta = beta;
+  return problem;
+}
+
+Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
+               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
+               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
+               const std::optional<GemmConfig>& config) {
+  const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
   nb::gil_scoped_release release;
   return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
 }
@@ -305,6 +312,16 @@ void bind_runtime(nb::module_& m) {
         return nvrtc_info();
       },
       "The NVRTC that compiles kernels. Raises CompileError where there is none.");
+
+  m.def("_warm_up", [](std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+                       const std::string& layout, const nb::object& out_dtype, std::int64_t batch,
+                       float beta, int device, const nb::object& config) {
+    const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+    const GemmConfig* wanted = config_in(config.ptr());
+    offer_nvrtc_folders();
+    nb::gil_scoped_release release;
+    warm_up(problem, wanted ? *wanted : GemmConfig(), device);
+  });
 
   nb::class_<CacheInfo> cache(m, "CacheInfo", cache_info_docstring);
   cache.def_ro("loaded", &CacheInfo::loaded)

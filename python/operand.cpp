@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "fastgemm/error.hpp"
 #include "helpers.hpp"
@@ -140,9 +141,13 @@ std::optional<DType> known_dtype(dlpack::DataType dtype) {
   return {};
 }
 
-Operand::~Operand() {
-  if (managed_ && managed_->deleter) managed_->deleter(managed_);
-  if (versioned_ && versioned_->deleter) versioned_->deleter(versioned_);
+Operand::~Operand() { release(); }
+
+void Operand::release() {
+  auto* managed = std::exchange(managed_, nullptr);
+  auto* versioned = std::exchange(versioned_, nullptr);
+  if (managed && managed->deleter) managed->deleter(managed);
+  if (versioned && versioned->deleter) versioned->deleter(versioned);
 }
 
 std::string Operand::device_name() const {
@@ -174,6 +179,10 @@ void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) 
   if (type.api) return read_exchange_api();
   if (type.framework == Framework::numpy) return read_numpy();
   if (type.framework == Framework::cupy) return read_cupy();
+  if (type.framework == Framework::jax) {
+    Ref capsule = Ref::steal(PyObject_CallFunction(helper("jax_capsule"), "O", object));
+    if (capsule.get() != Py_None) return read_capsule(capsule.get());
+  }
 
   Ref device_method = optional_attribute(object, "__dlpack_device__");
   if (!device_method)
@@ -205,15 +214,20 @@ bool GradMode::on() {
 }
 
 void Operand::read(std::uintptr_t stream) {
-  if (complete && !stream) return;
+  const bool on_legacy_stream = type.framework == Framework::jax && stream == 1;
+  if (complete && (!stream || on_legacy_stream)) return;
   if (type.framework == Framework::cupy) return order_cupy(stream);
   PyObject* source = object;
   if (type.framework == Framework::torch && is_true(attribute(object, "requires_grad"))) {
     detached_ = Ref::steal(PyObject_CallMethod(object, "detach", nullptr));
     source = detached_.get();
   }
+  const std::string announced = device_name();
   Ref capsule = export_capsule(source, on_host() ? 0 : stream);
   read_capsule(capsule.get());
+  if (device_name() != announced)
+    throw InvalidValue(std::string(role) + " (" + type_name(object) + ") announced memory on " +
+                       announced + " and exported it on " + device_name());
 }
 
 void Operand::order_cupy(std::uintptr_t stream) {
@@ -223,7 +237,7 @@ void Operand::order_cupy(std::uintptr_t stream) {
 
 void Operand::read_capsule(PyObject* capsule) {
   const std::string who = std::string(role) + " (" + type_name(object) + ")";
-  const std::string announced = device_name();
+  release();
   if (PyCapsule_IsValid(capsule, dlpack::ManagedTensorVersioned::name)) {
     versioned_ = take<dlpack::ManagedTensorVersioned>(capsule);
     if (versioned_->version.major != dlpack::major_version)
@@ -240,9 +254,6 @@ void Operand::read_capsule(PyObject* capsule) {
     throw InvalidType(who + ": __dlpack__ returned a " + type_name(capsule) +
                       ", not an unused DLPack capsule");
   }
-  if (device_name() != announced)
-    throw InvalidValue(who + " announced memory on " + announced + " and exported it on " +
-                       device_name());
 }
 
 void Operand::read_exchange_api() {

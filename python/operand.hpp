@@ -81,6 +81,7 @@ class Operand {
   void read_address(PyObject* address);
   void order_cupy(std::uintptr_t stream);
   void read_capsule(PyObject* capsule);
+  void release();
   void read_tensor(const dlpack::Tensor& tensor);
   void set_device(dlpack::Device where);
   void set_rank(long long rank);

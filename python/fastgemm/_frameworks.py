@@ -1,5 +1,7 @@
 """What the extension asks of the caller's array framework: streams and results."""
 
+import functools
+
 
 def torch_call(function: str, arguments: dict):
     """gemm or linear of tensors that need gradients or are traced, as the operator for them."""
@@ -125,7 +127,37 @@ class _Exported:
         return 2, self._device
 
 
+def jax_capsule(array):
+    """A DLPack capsule, ordered before the legacy default stream; None: by the protocol, then.
+
+    Through jaxlib itself where it has what is known here: __dlpack__ takes ten times as long.
+    """
+    sharding = array.sharding
+    if type(sharding).__name__ != "SingleDeviceSharding" or _jaxlib() is None:
+        return None
+    (device,) = array.devices()
+    stream = None if device.platform == "cpu" else 1
+    return _jaxlib().buffer_to_dlpack_managed_tensor(array, stream=stream)
+
+
 def jax_from_device(capsule, like, device):
+    (place,) = like.devices()
+    # The short way here too: from_dlpack takes 20 us more. Releases differ in their arguments.
+    for known in ((None, 2), (None,)) if _jaxlib() else ():
+        try:
+            return _jaxlib().dlpack_managed_tensor_to_buffer(capsule, place, None, *known)
+        except TypeError:
+            continue
     import jax
 
     return jax.dlpack.from_dlpack(_Exported(capsule, device))
+
+
+@functools.cache
+def _jaxlib():
+    try:
+        from jaxlib import _jax
+    except ImportError:
+        return None
+    names = "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer"
+    return _jax if all(hasattr(_jax, name) for name in names) else None

@@ -2,12 +2,15 @@
 #include <xla/ffi/api/c_api.h>
 
 #include <cstddef>
+#include <type_traits>
 
 #include "xla_declarations.hpp"
 
 namespace {
 
 namespace ours = fastgemm::xla;
+
+using TheirExtension = std::remove_pointer_t<decltype(XLA_FFI_CallFrame::extension_start)>;
 
 #define SAME_MEMBER(structure, member, theirs, their_member)                           \
   static_assert(offsetof(ours::structure, member) == offsetof(theirs, their_member) && \
@@ -17,7 +20,6 @@ namespace ours = fastgemm::xla;
   static_assert(static_cast<int>(ours::value) == static_cast<int>(theirs), #theirs);
 
 static_assert(ours::major_version == XLA_FFI_API_MAJOR);
-static_assert(ours::minor_version <= XLA_FFI_API_MINOR);
 static_assert(ours::command_buffer_compatible == XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE);
 SAME_VALUE(ExtensionType::metadata, XLA_FFI_Extension_Metadata)
 SAME_VALUE(ErrorCode::unknown, XLA_FFI_Error_Code_UNKNOWN)
@@ -38,9 +40,9 @@ SAME_VALUE(Stage::prepare, XLA_FFI_ExecutionStage_PREPARE)
 SAME_VALUE(Stage::initialize, XLA_FFI_ExecutionStage_INITIALIZE)
 SAME_VALUE(Stage::execute, XLA_FFI_ExecutionStage_EXECUTE)
 
-SAME_MEMBER(Extension, size, XLA_FFI_Extension_Base, struct_size)
-SAME_MEMBER(Extension, type, XLA_FFI_Extension_Base, type)
-SAME_MEMBER(Extension, next, XLA_FFI_Extension_Base, next)
+SAME_MEMBER(Extension, size, TheirExtension, struct_size)
+SAME_MEMBER(Extension, type, TheirExtension, type)
+SAME_MEMBER(Extension, next, TheirExtension, next)
 SAME_MEMBER(ApiVersion, size, XLA_FFI_Api_Version, struct_size)
 SAME_MEMBER(ApiVersion, major, XLA_FFI_Api_Version, major_version)
 SAME_MEMBER(ApiVersion, minor, XLA_FFI_Api_Version, minor_version)
