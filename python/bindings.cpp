@@ -313,15 +313,18 @@ void bind_runtime(nb::module_& m) {
       },
       "The NVRTC that compiles kernels. Raises CompileError where there is none.");
 
-  m.def("_warm_up", [](std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
-                       const std::string& layout, const nb::object& out_dtype, std::int64_t batch,
-                       float beta, int device, const nb::object& config) {
-    const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
-    const GemmConfig* wanted = config_in(config.ptr());
-    offer_nvrtc_folders();
-    nb::gil_scoped_release release;
-    warm_up(problem, wanted ? *wanted : GemmConfig(), device);
-  });
+  m.def(
+      "_warm_up",
+      [](std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+         const std::string& layout, const nb::object& out_dtype, std::int64_t batch, float beta,
+         int device, const std::optional<GemmConfig>& config) {
+        const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+        offer_nvrtc_folders();
+        nb::gil_scoped_release release;
+        warm_up(problem, config.value_or(GemmConfig()), device);
+      },
+      "m"_a, "n"_a, "k"_a, "dtype"_a, "layout"_a, "out_dtype"_a.none(), "batch"_a, "beta"_a,
+      "device"_a, "config"_a.none());
 
   nb::class_<CacheInfo> cache(m, "CacheInfo", cache_info_docstring);
   cache.def_ro("loaded", &CacheInfo::loaded)
@@ -342,9 +345,7 @@ void bind_runtime(nb::module_& m) {
       "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
       "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
 
-  m.def("set_strict", &set_strict, "on"_a = true,
-        "Whether a call that would have to compile a kernel raises ColdCallError instead: for "
-        "serving, after the warm-up. prepare() and compile() compile nevertheless.");
+  m.def("set_strict", &set_strict, "on"_a = true, strict_docstring);
   m.def("set_verbose", &set_verbose, "on"_a = true,
         "Whether each compile, load and kernel from the disk cache is logged, through "
         "logging.getLogger('fastgemm').");

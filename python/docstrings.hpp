@@ -59,7 +59,7 @@ Args:
   x: (..., in_features) or (in_features,), float16 or bfloat16.
   weight: (out_features, in_features), of x's dtype; any strides.
   bias: broadcast to the result, of its dtype.
-  activation: applied to the sum.
+  activation: not part of a kernel yet; fastgemm.torch and fastgemm.jax have it for recorded and traced products.
   out, out_dtype, config, stream: as for gemm().
 
 Returns and raises what gemm() does; the result is (..., out_features).)";
@@ -154,6 +154,11 @@ constexpr const char* compile_docstring =
     R"(Compiles the kernel of a plan for its target, or takes it from the disk cache. Needs NVRTC, but no GPU.
 
 Raises CompileError.)";
+
+constexpr const char* strict_docstring =
+    R"(Whether a call that would have to compile raises ColdCallError instead: for serving, after the warm-up.
+
+prepare(), warmup() and compile() compile nevertheless. Off unless FASTGEMM_STRICT=1.)";
 
 constexpr const char* cache_info_docstring =
     R"(loaded of capacity: kernels in memory. hits, misses, evictions: look-ups there. compiles, disk_hits: where

@@ -317,6 +317,17 @@ def test_explicit_axes():
     exactly(summed, x @ x.T)
 
 
+def test_an_explicit_mesh_of_one_device():
+    one = jax.devices("cpu")[:1]
+    here = jax.make_mesh((1,), ("x",), axis_types=(AxisType.Explicit,), devices=one)
+    x, weight = integers(8, 16), integers(4, 16, seed=1)
+    with jax.set_mesh(here):
+        split = jax.device_put(x, NamedSharding(here, P("x"))), weight
+        exactly(jax.jit(fj.linear)(*split), x @ weight.T)
+        gradient = jax.jit(jax.grad(lambda x, w: fj.linear(x, w).sum()))(*split)
+    exactly(gradient, jnp.ones((8, 4), "float16") @ weight)
+
+
 # What XLA calls.
 
 

@@ -51,6 +51,14 @@ def test_results_and_gradients_are_those_of_matmul(a_shape, b_shape, out_dtype):
         assert torch.equal(x.grad.double(), wide.grad)
 
 
+@pytest.mark.parametrize("name", [F32, "float32", "fp32", np.float32, np.dtype("float32")])
+def test_out_dtype_is_what_gemm_takes(name):
+    a = integers(4, 4, grad=True)
+    assert fastgemm.gemm(a, a, out_dtype=name).dtype == F32
+    with pytest.raises(TypeError, match="unsupported dtype 'int8'"):
+        fastgemm.gemm(a, a, out_dtype="int8")
+
+
 @pytest.mark.parametrize("c_shape", [(3, 4, 6), (4, 6), (6,), (1, 6), (4, 1), ()])
 def test_gradients_of_addends(c_shape):
     a, b, bias = integers(3, 4, 8), integers(8, 6, seed=1), integers(6, seed=2, grad=True)
@@ -118,10 +126,9 @@ def test_opcheck_of_addends():
 @pytest.mark.parametrize("call", [fastgemm.gemm, ft.gemm])
 def test_compiled_without_a_graph_break(call):
     a, b = integers(4, 8, grad=True), integers(8, 6, seed=1, grad=True)
-    config = fastgemm.GemmConfig(block_m=64)
 
     def block(a, b):
-        return call(torch.relu(a), b, alpha=2.0, out_dtype="float32", config=config) + 1
+        return call(torch.relu(a), b, alpha=2.0, out_dtype="float32") + 1
 
     d = torch.compile(block, fullgraph=True, backend="aot_eager")(a, b)
     d.sum().backward()
@@ -131,6 +138,25 @@ def test_compiled_without_a_graph_break(call):
     assert torch.equal(d.double(), expected)
     assert torch.equal(a.grad.double(), wide_a.grad)
     assert torch.equal(b.grad.double(), wide_b.grad)
+
+
+@pytest.mark.skipif(
+    torch.__version__ < "2.13", reason="Dynamo takes an object as a constant from 2.13 on"
+)
+def test_a_config_is_a_constant_of_compiled_code():
+    a, config = integers(4, 4), fastgemm.GemmConfig(block_m=64, swizzle=False)
+    seen = []
+
+    def backend(graph, _):
+        seen.extend(node.kwargs.get("config") for node in graph.graph.nodes)
+        return graph
+
+    compiled = torch.compile(
+        lambda a: fastgemm.gemm(a, a, config=config), fullgraph=True, backend=backend
+    )
+    assert torch.equal(compiled(a), a @ a)
+    (text,) = filter(None, seen)
+    assert ft._decoded(text) == config
 
 
 def test_compiled_for_any_size_once():

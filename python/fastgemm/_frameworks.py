@@ -3,6 +3,25 @@
 import functools
 
 
+_DTYPES = {
+    "float16": ("fp16", "f16", "half"),
+    "bfloat16": ("bf16",),
+    "float32": ("fp32", "f32"),
+}
+
+
+def dtype_name(dtype) -> str:
+    """The full name of a dtype, given by name or as a framework has it."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    name = (name or getattr(dtype, "__name__", None) or str(dtype)).rpartition(".")[2].lower()
+    for full, others in _DTYPES.items():
+        if name == full or name in others:
+            return full
+    raise TypeError(
+        f"unsupported dtype {dtype!r}: operands are float16 or bfloat16, outputs also float32"
+    )
+
+
 def torch_call(function: str, arguments: dict):
     """gemm or linear of tensors that need gradients or are traced, as the operator for them."""
     from fastgemm.torch import operator, operator_linear

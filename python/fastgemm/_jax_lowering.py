@@ -3,6 +3,7 @@
 Every dimension may be split over a mesh. Parts of a sum are added in float32, then rounded.
 """
 
+import contextlib
 import functools
 
 import jax
@@ -11,10 +12,15 @@ import numpy as np
 from jax._src import dispatch
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.interpreters import mlir
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from . import _core
 from ._jax_primitive import local_p, product_p, reference
+
+
+def _without_mesh():
+    """A device's part is an array of its own, whatever mesh of explicit axes the program is in."""
+    return jax.sharding.use_abstract_mesh(AbstractMesh((), ()))
 
 
 def _factors(shapes, transpose_a, transpose_b, summed):
@@ -75,13 +81,14 @@ def _partition(static, mesh, arguments, result):
     local = {**static, "out_sharding": None}
 
     def compute(a, b, *c):
-        if not added:
-            return local_p.bind(a, b, *c, **local)
-        wide = {**local, "out_dtype": jnp.dtype("float32")}
-        total = jax.lax.psum(local_p.bind(a, b, **wide), added)
-        if c:
-            total = total + static["beta"] * c[0].astype(jnp.float32)
-        return total.astype(static["out_dtype"])
+        with _without_mesh():
+            if not added:
+                return local_p.bind(a, b, *c, **local)
+            wide = {**local, "out_dtype": jnp.dtype("float32")}
+            total = jax.lax.psum(local_p.bind(a, b, **wide), added)
+            if c:
+                total = total + static["beta"] * c[0].astype(jnp.float32)
+            return total.astype(static["out_dtype"])
 
     return mesh, compute, sharding(d), tuple(sharding(dims) for dims in names)
 
@@ -155,10 +162,21 @@ def _summed_as_k(a, b, *, transpose_a, transpose_b, **static):
     return local_p.bind(a, b, transpose_a=True, transpose_b=False, **{**static, "summed": False})
 
 
+def _lower_as(function, ctx, operands, static):
+    """Lowers a function in the place of the primitive, in the mesh that its operands name."""
+    plain = all(aval.sharding.mesh.empty for aval in ctx.avals_in)
+    rule = mlir.lower_fun(functools.partial(function, **static), multiple_results=False)
+    with _without_mesh() if plain else contextlib.nullcontext():
+        return rule(ctx, *operands)
+
+
+def _lower_local(ctx, *operands, **static):
+    return _lower_as(reference, ctx, operands, static)
+
+
 def _lower_local_on_gpu(ctx, *operands, **static):
     if static["summed"]:
-        fun = functools.partial(_summed_as_k, **static)
-        return mlir.lower_fun(fun, multiple_results=False)(ctx, *operands)
+        return _lower_as(_summed_as_k, ctx, operands, static)
     return _on_gpu(ctx, *operands, **static)
 
 
@@ -169,5 +187,5 @@ def _register_target(capturable):
     return name
 
 
-mlir.register_lowering(local_p, mlir.lower_fun(reference, multiple_results=False))
+mlir.register_lowering(local_p, _lower_local)
 mlir.register_lowering(local_p, _lower_local_on_gpu, platform="cuda")

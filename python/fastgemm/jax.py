@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from . import _jax_lowering  # noqa: F401  tells JAX how to lower the primitive
+from ._frameworks import dtype_name
 from ._jax_primitive import bind, with_addend
 
 __all__ = ["gemm", "linear"]
@@ -97,7 +98,7 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, config=None
 
 
 def _checked_dtypes(a, b, c, out_dtype):
-    out_dtype = jnp.dtype(a.dtype if out_dtype is None else out_dtype)
+    out_dtype = jnp.dtype(a.dtype if out_dtype is None else dtype_name(out_dtype))
     fits = a.dtype == b.dtype and a.dtype in _LOW and out_dtype in (a.dtype, jnp.float32)
     if not fits or (c is not None and c.dtype != out_dtype):
         got = f"a {a.dtype}, b {b.dtype}" + (f", c {c.dtype}" if c is not None else "")

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from . import _core
 from ._autograd import FunctionalProduct, backward, setup_context, vmap
+from ._frameworks import dtype_name
 
 __all__ = ["Linear", "Patch", "gemm", "linear", "patch"]
 
@@ -138,7 +139,7 @@ def operator(
 ):
     """gemm() through the dispatcher. A product to be differentiated gets its activation after."""
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        out_dtype = getattr(torch, str(out_dtype))
+        out_dtype = getattr(torch, dtype_name(out_dtype))
     a, b, c, bias = _cast(a, b, c, bias)
     recorded = torch.is_grad_enabled() and any(
         x is not None and x.requires_grad for x in (a, b, c, bias)
@@ -169,9 +170,9 @@ def operator_linear(x, weight, bias=None, **arguments):
 def gemm(a, b, **arguments):
     """fastgemm.gemm() that torch.compile, autograd, torch.autocast and torch.func understand.
 
-    Takes the arguments of fastgemm.gemm() but out and stream. Gradients are products of fastgemm
-    too, of any order. An activation whose input is needed for them is computed by torch, after the
-    product was rounded; elsewhere it is part of the kernel.
+    Takes the arguments of fastgemm.gemm() but out and stream; config in compiled code needs
+    PyTorch 2.13. Gradients are products of fastgemm too, of any order. An activation whose input is
+    needed for them is computed by torch, after the product was rounded.
     """
     if _is_direct(a):
         return _core.gemm(a, b, **arguments)
