@@ -13,11 +13,11 @@ namespace fastgemm::python {
 //   dimensions), int64 config. `capturable`: XLA may capture the launches into a CUDA graph.
 // _remember_config(config): the number that stands for a GemmConfig in programs, the same in every
 //   process.
-// _compile_product(a, b, c, transpose_a, transpose_b, in, out, config): plans what a handler will
-// be
-//   called with, given as shapes and dtypes, and compiles its kernels for each kind of GPU that is
-//   there. Whether its launches can be captured into a part of a graph: they can unless they
-//   allocate a workspace, or there is no GPU to plan for.
+// _compile_product(a, b, c, transpose_a, transpose_b, in, out, config, load_on): plans what a
+//   handler will be called with, given as shapes and dtypes, compiles its kernels for each kind of
+//   GPU that is there, and loads them on the devices of `load_on`. Whether its launches can be
+//   captured into a part of a graph: they can unless they allocate a workspace, or there is no GPU
+//   to plan for.
 void bind_xla(nanobind::module_& m);
 
 }  // namespace fastgemm::python

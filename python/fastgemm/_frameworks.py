@@ -2,7 +2,6 @@
 
 import functools
 
-
 _DTYPES = {
     "float16": ("fp16", "f16", "half"),
     "bfloat16": ("bf16",),

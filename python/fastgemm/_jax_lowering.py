@@ -139,6 +139,7 @@ def _on_gpu(
         str(ctx.avals_in[0].dtype),
         str(out_dtype),
         number,
+        _local_gpus(),
     )
     return jax.ffi.ffi_lowering(_register_target(capturable))(
         ctx,
@@ -149,6 +150,14 @@ def _on_gpu(
         transpose_b=np.int32(transpose_b),
         config=np.int64(number),
     )
+
+
+def _local_gpus():
+    """CUDA's numbers of the GPUs that this process works on; none where JAX has no GPU."""
+    try:
+        return [device.local_hardware_id for device in jax.local_devices(backend="cuda")]
+    except RuntimeError:
+        return []
 
 
 def _summed_as_k(a, b, *, transpose_a, transpose_b, **static):

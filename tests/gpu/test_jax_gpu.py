@@ -101,11 +101,21 @@ def test_kernels_are_compiled_when_a_program_is_lowered(jax, fj, integers):
     fastgemm.clear_cache(disk=True)
     a, b = integers(72, 136), integers(136, 56, seed=1)
     config = fastgemm.GemmConfig(family="sm80", block_m=32, block_n=32, block_k=32, num_stages=3)
+    before = fastgemm.cache_info().compiles
     lowered = jax.jit(functools.partial(fj.gemm, config=config)).lower(a, b)
     compiles = fastgemm.cache_info().compiles
-    assert compiles > 0
+    assert compiles == before + 1
     exactly(lowered.compile()(a, b).astype("float32"), (a.astype("float32") @ b).astype(a.dtype))
     assert fastgemm.cache_info().compiles == compiles
+
+
+def test_kernels_dropped_after_lowering_are_loaded_again(jax, fj, integers):
+    a, b = integers(64, 64), integers(64, 64, seed=1)
+    run = jax.jit(lambda a, b: fj.gemm(fj.gemm(a, b, out_dtype="float32").astype(a.dtype), b))
+    expected = np.asarray(run(a, b), np.float64)
+    for _ in range(3):
+        fastgemm.clear_cache()
+        exactly(run(a, b), expected)
 
 
 def test_a_failure_at_run_time_reaches_the_caller(jax, fj, integers):

@@ -232,6 +232,7 @@ def test_a_cold_call_in_a_capture_of_cupy_is_refused():
     fastgemm.clear_cache()
     a = cupy.ones((64, 64), "float16")
     d = cupy.zeros_like(a)
+    cupy.cuda.runtime.deviceSynchronize()
     with cupy.cuda.Stream(non_blocking=True) as stream:
         fastgemm.gemm(a, a, out=d)
         stream.synchronize()
