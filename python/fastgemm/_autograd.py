@@ -4,9 +4,9 @@ import torch
 
 
 def product(a, b, **arguments):
-    from .torch import operator
+    from .torch import gemm
 
-    return operator(a, b, **arguments)
+    return gemm(a, b, **arguments)
 
 
 def setup_context(ctx, inputs, keyword_only_inputs, output):
