@@ -166,15 +166,13 @@ std::string Operand::text() const {
 }
 
 void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) {
-  static PyObject* const requires_grad = interned("requires_grad");
   role = role_;
   object = object_;
   type = type_info(object);
   if (type.traced) return;
   if (type.refusal)
     throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
-  recorded = type.framework == Framework::torch && grad_mode && grad_mode->on() &&
-             is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)));
+  recorded = type.framework == Framework::torch && grad_mode && grad_mode->records(object);
   if (recorded) return;
   if (type.api) return read_exchange_api();
   if (type.framework == Framework::numpy) return read_numpy();
@@ -206,11 +204,20 @@ void Operand::refuse_deferred(const char* function) const {
                      ".detach()");
 }
 
-bool GradMode::on() {
+bool GradMode::records(PyObject* tensor) {
+  static PyObject* const requires_grad = interned("requires_grad");
+  static PyObject* const current_level = interned("_current_level");
   static PyObject* const is_grad_enabled =
       attribute(Ref::steal(PyImport_ImportModule("torch")).get(), "is_grad_enabled").release();
-  if (!on_) on_ = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
-  return *on_;
+  static PyObject* const forward_ad = PyImport_ImportModule("torch.autograd.forward_ad");
+  if (mode_ == Mode::unknown) {
+    const bool dual =
+        to_integer(Ref::steal(PyObject_GetAttr(forward_ad, current_level)).get()) >= 0;
+    const bool on = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
+    mode_ = dual ? Mode::forward : on ? Mode::backward : Mode::off;
+  }
+  return mode_ == Mode::forward ||
+         (mode_ == Mode::backward && is_true(Ref::steal(PyObject_GetAttr(tensor, requires_grad))));
 }
 
 void Operand::read(std::uintptr_t stream) {

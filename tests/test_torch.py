@@ -236,6 +236,22 @@ def test_func_transforms_compose():
         torch.testing.assert_close(x, y)
 
 
+def test_forward_mode():
+    from torch.autograd import forward_ad
+
+    a, b, bias = integers(4, 8), integers(8, 6, seed=1), integers(6, seed=2)
+    tangents = integers(4, 8, seed=3), integers(8, 6, seed=4), integers(6, seed=5)
+    expected = tangents[0] @ b + a @ tangents[1] + tangents[2]
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(x, t) for x, t in zip((a, b, bias), tangents, strict=True)]
+        d = forward_ad.unpack_dual(fastgemm.linear(duals[0], duals[1].T, duals[2]))
+        assert torch.equal(d.tangent, expected)
+        d = forward_ad.unpack_dual(ft.gemm(a, b, c=duals[2]))
+        assert torch.equal(d.tangent, tangents[2].expand(4, 6))
+    _, tangent = torch.func.jvp(lambda *x: ft.gemm(*x[:2], bias=x[2]), (a, b, bias), tangents)
+    assert torch.equal(tangent, expected)
+
+
 def test_autocast_casts_as_for_matmul():
     x, weight = integers(4, 8, dtype=F32, grad=True), integers(6, 8, dtype=F32, seed=1, grad=True)
     with torch.autocast("cpu", dtype=BF16):

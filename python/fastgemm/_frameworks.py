@@ -108,15 +108,16 @@ def cupy_order(device: int, stream: int) -> None:
 
 def cupy_empty(like, shape, wide, stream):
     """Allocates on `stream`, so that the memory was not in use on another one just before."""
-    import contextlib
-
     import cupy
 
-    on_stream = contextlib.nullcontext()
-    if stream is not None:
-        on_stream = _cupy_external(stream, like.device.id)
-    with like.device, on_stream:
-        return cupy.empty(shape, dtype="float32" if wide else like.dtype)
+    dtype = "float32" if wide else like.dtype
+    if stream is None and cupy.cuda.runtime.getDevice() == like.data.device_id:
+        return cupy.ndarray(shape, dtype)
+    with like.device:
+        if stream is None:
+            return cupy.ndarray(shape, dtype)
+        with _cupy_external(stream, like.device.id):
+            return cupy.ndarray(shape, dtype)
 
 
 def numpy_empty(like, shape, wide, stream):

@@ -7,6 +7,7 @@ float32 and rounded once, so that models and tests run where there is no GPU.
 import json
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn import functional
 
 from . import _core
@@ -101,7 +102,7 @@ def _decoded(text):
 
 
 def _is_direct(x):
-    """Whether fastgemm.gemm() will do: it saves the 10 us of the dispatcher, and comes back to the
+    """Whether fastgemm.gemm() will do: it goes around the dispatcher, and comes back to the
     operator by itself for gradients, fake tensors and torch.func."""
     return (
         x.is_cuda
@@ -173,7 +174,7 @@ def operator(
     }
     if torch.compiler.is_compiling():
         d = _operator(a, b, c, bias, **numbers)
-    elif torch._C._are_functorch_transforms_active():
+    elif torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         d = FunctionalProduct.apply(a, b, c, bias, numbers)
     elif recorded and _are_plain(a, b, c, bias):
         d = RecordedProduct.apply(a, b, c, bias, numbers)
