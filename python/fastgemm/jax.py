@@ -113,18 +113,17 @@ def _result_shape(a, b, transpose_a, transpose_b):
     def stored(x, transposed):
         return (*x.shape[:-2], x.shape[-1], x.shape[-2]) if transposed and x.ndim > 1 else x.shape
 
-    shapes = stored(a, transpose_a), stored(b, transpose_b)
+    left, right = stored(a, transpose_a), stored(b, transpose_b)
     try:
-        return jax.eval_shape(jnp.matmul, *map(_float32, shapes)).shape
-    except (TypeError, ValueError):
+        batch = jnp.broadcast_shapes(left[:-2], right[:-2])
+    except ValueError:
+        batch = None
+    if batch is None or not left or not right or left[-1] != right[max(len(right) - 2, 0)]:
         raise ValueError(
-            f"matrix product of a of shape {shapes[0]} and b of shape {shapes[1]}: "
-            "numpy.matmul does not take these either"
-        ) from None
-
-
-def _float32(shape):
-    return jax.ShapeDtypeStruct(shape, jnp.float32)
+            f"matrix product of a of shape {left} and b of shape {right}: the last dimension of a "
+            "must be the last but one (or only one) of b, and the others must broadcast"
+        )
+    return (*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ()))
 
 
 def _of_rank(x, rank):
