@@ -13,6 +13,7 @@ from jax._src import dispatch
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jaxlib.xla_client import CustomCallTargetTraits
 
 from . import _core
 from ._jax_primitive import local_p, product_p, reference
@@ -192,7 +193,9 @@ def _lower_local_on_gpu(ctx, *operands, **static):
 @functools.cache
 def _register_target(capturable):
     name = "fastgemm_product" + ("" if capturable else "_with_workspace")
-    jax.ffi.register_ffi_target(name, _core._xla_handlers(capturable), platform="CUDA")
+    traits = CustomCallTargetTraits(int(capturable))  # 1: may be captured
+    handlers = _core._xla_handlers(capturable)
+    jax.ffi.register_ffi_target(name, handlers, platform="CUDA", traits=traits)
     return name
 
 
