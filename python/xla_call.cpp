@@ -253,7 +253,8 @@ bool compile_product(const Shape& a, const Shape& b, const std::optional<Shape>&
     if (std::exchange(last, gpu.name) == gpu.name) continue;
     for_each_problem(product.matmul, [&](const GemmProblem& problem) {
       const Plan chosen = plan(problem, gpu, config);
-      if (chosen.kernel.split_k > 1) capturable = false;
+      const KernelConfig& kernel = chosen.kernel;
+      if (kernel.split_k > 1 || kernel.repack_a || kernel.repack_b) capturable = false;
       compile(chosen);
     });
   }

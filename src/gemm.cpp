@@ -117,7 +117,7 @@ void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int
     if (is_capturing(stream)) return Effort::none;
     return strict() ? Effort::load : Effort::compile;
   });
-  launch_for_good(ready, oriented(ready.launchable->config, problem), stream);
+  launch_for_good(ready, problem, stream);
 }
 
 void warm_up(const GemmProblem& asked, const GemmConfig& config, int ordinal) {
@@ -133,7 +133,7 @@ struct PreparedGemm::State {
   const DeviceContext& device;
   Ready ready;
   GemmProblem asked;
-  GemmProblem as_computed;
+  GemmProblem canonical;
   std::uint64_t traits;
 };
 
@@ -144,15 +144,13 @@ PreparedGemm::PreparedGemm(const GemmProblem& asked, const GemmConfig& config, i
   const DeviceContext& device = context_of(ordinal);
   const ScopedContext scope(device);
   const Ready ready = prepare(problem, device, config, Effort::compile);
-  state_ = std::make_shared<State>(State{device, ready, asked,
-                                         oriented(ready.launchable->config, problem),
-                                         traits_of(problem).code()});
+  state_ = std::make_shared<State>(State{device, ready, asked, problem, traits_of(problem).code()});
 }
 
 void PreparedGemm::launch(Stream stream) const {
   if (!state_) return;
   const ScopedContext scope(state_->device);
-  launch_for_good(state_->ready, state_->as_computed, stream);
+  launch_for_good(state_->ready, state_->canonical, stream);
 }
 
 void PreparedGemm::rebind(void* a, void* b, void* c, void* d) {
@@ -167,7 +165,7 @@ void PreparedGemm::rebind(void* a, void* b, void* c, void* d) {
   if (traits_of(problem).code() != next->traits)
     throw InvalidValue("the new memory is aligned otherwise than what was prepared for " +
                        describe(problem) + "; prepare the product anew");
-  next->as_computed = oriented(next->ready.launchable->config, problem);
+  next->canonical = problem;
   state_ = std::move(next);
 }
 
