@@ -204,6 +204,11 @@ constexpr const char* compile_docstring =
 
 Raises CompileError.)";
 
+constexpr const char* strict_docstring =
+    R"(Whether a call that would have to compile raises ColdCallError instead: for serving, after the warm-up.
+
+prepare(), warmup() and compile() compile nevertheless. Off unless FASTGEMM_STRICT=1.)";
+
 constexpr const char* cache_info_docstring =
     R"(loaded of capacity: kernels in memory. hits, misses, evictions: look-ups there. compiles, disk_hits: where
 misses were served from. disk_path: "" where no folder is usable. disk_files, disk_bytes: what it holds.)";
