@@ -17,6 +17,7 @@
 #include "module_parts.hpp"
 #include "prepared_call.hpp"
 #include "py_ref.hpp"
+#include "xla_call.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -208,14 +209,21 @@ HardwareSpec target(const std::optional<std::variant<std::string, HardwareSpec>>
   return hardware("sm_90");
 }
 
-Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
-               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
-               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
-               const std::optional<GemmConfig>& config, nb::object epilogue) {
+GemmProblem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+                         const std::string& layout, const nb::object& out_dtype, std::int64_t batch,
+                         float beta) {
   const DType in = dtype_from(dtype.ptr());
   const DType out = out_dtype.is_none() ? in : dtype_from(out_dtype.ptr());
   GemmProblem problem = packed_problem(m, n, k, in, layout, batch, out, beta != 0.0f);
   problem.beta = beta;
+  return problem;
+}
+
+Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
+               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
+               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
+               const std::optional<GemmConfig>& config, nb::object epilogue) {
+  GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
   if (!epilogue.is_none()) set_planned_fusion(epilogue.ptr(), problem);
   nb::gil_scoped_release release;
   return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
@@ -311,6 +319,19 @@ void bind_runtime(nb::module_& m) {
       },
       "The NVRTC that compiles kernels. Raises CompileError where there is none.");
 
+  m.def(
+      "_warm_up",
+      [](std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+         const std::string& layout, const nb::object& out_dtype, std::int64_t batch, float beta,
+         int device, const std::optional<GemmConfig>& config) {
+        const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+        offer_nvrtc_folders();
+        nb::gil_scoped_release release;
+        warm_up(problem, config.value_or(GemmConfig()), device);
+      },
+      "m"_a, "n"_a, "k"_a, "dtype"_a, "layout"_a, "out_dtype"_a.none(), "batch"_a, "beta"_a,
+      "device"_a, "config"_a.none());
+
   nb::class_<CacheInfo> cache(m, "CacheInfo", cache_info_docstring);
   cache.def_ro("loaded", &CacheInfo::loaded)
       .def_ro("capacity", &CacheInfo::capacity)
@@ -330,9 +351,7 @@ void bind_runtime(nb::module_& m) {
       "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
       "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
 
-  m.def("set_strict", &set_strict, "on"_a = true,
-        "Whether a call that would have to compile a kernel raises ColdCallError instead: for "
-        "serving, after the warm-up. prepare() and compile() compile nevertheless.");
+  m.def("set_strict", &set_strict, "on"_a = true, strict_docstring);
   m.def("set_verbose", &set_verbose, "on"_a = true,
         "Whether each compile, load and kernel from the disk cache is logged, through "
         "logging.getLogger('fastgemm').");
@@ -380,6 +399,7 @@ NB_MODULE(_core, m) {
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
+  bind_xla(m);
   add_gemm_functions(m.ptr());
   m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
   connect_log();

@@ -80,7 +80,8 @@ void read_operands(Call& call) {
   call.for_each_operand([&](Operand& x) {
     const bool ordered =
         call.explicit_stream || call.device == host_device || shares_stream(call.a, x);
-    if (!x.complete || !ordered) x.read(dlpack_stream(call.stream));
+    const bool of_jax = x.type.framework == Framework::jax;  // located for the legacy stream
+    if (!x.complete || !ordered || of_jax) x.read(dlpack_stream(call.stream));
   });
 }
 

@@ -42,7 +42,10 @@ PyObject* defer(const Signature& signature, const Arguments& given, const Call& 
 
 PyObject* run(const Signature& signature, const Arguments& given) {
   Call call;
-  if (!read_call(signature, given, call)) return defer(signature, given, call);
+  if (!signature.recorded)
+    read_own_call(signature, given, call);
+  else if (!read_call(signature, given, call))
+    return defer(signature, given, call);
   offer_nvrtc_folders();
   if (call.out.object) {
     launch(call);

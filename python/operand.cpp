@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "fastgemm/error.hpp"
 #include "helpers.hpp"
@@ -148,9 +149,13 @@ std::optional<DType> known_dtype(dlpack::DataType dtype) {
   return {};
 }
 
-Operand::~Operand() {
-  if (managed_ && managed_->deleter) managed_->deleter(managed_);
-  if (versioned_ && versioned_->deleter) versioned_->deleter(versioned_);
+Operand::~Operand() { release(); }
+
+void Operand::release() {
+  auto* managed = std::exchange(managed_, nullptr);
+  auto* versioned = std::exchange(versioned_, nullptr);
+  if (managed && managed->deleter) managed->deleter(managed);
+  if (versioned && versioned->deleter) versioned->deleter(versioned);
 }
 
 std::string Operand::device_name() const {
@@ -169,19 +174,21 @@ std::string Operand::text() const {
 }
 
 void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) {
-  static PyObject* const requires_grad = interned("requires_grad");
   role = role_;
   object = object_;
   type = type_info(object);
   if (type.traced) return;
   if (type.refusal)
     throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
-  recorded = type.framework == Framework::torch && grad_mode && grad_mode->on() &&
-             is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)));
+  recorded = type.framework == Framework::torch && grad_mode && grad_mode->records(object);
   if (recorded) return;
   if (type.api) return read_exchange_api();
   if (type.framework == Framework::numpy) return read_numpy();
   if (type.framework == Framework::cupy) return read_cupy();
+  if (type.framework == Framework::jax) {
+    Ref capsule = Ref::steal(PyObject_CallFunction(helper("jax_capsule"), "O", object));
+    if (capsule.get() != Py_None) return read_capsule(capsule.get());
+  }
 
   Ref device_method = optional_attribute(object, "__dlpack_device__");
   if (!device_method)
@@ -205,23 +212,37 @@ void Operand::refuse_deferred(const char* function) const {
                      ".detach()");
 }
 
-bool GradMode::on() {
+bool GradMode::records(PyObject* tensor) {
+  static PyObject* const requires_grad = interned("requires_grad");
+  static PyObject* const current_level = interned("_current_level");
   static PyObject* const is_grad_enabled =
       attribute(Ref::steal(PyImport_ImportModule("torch")).get(), "is_grad_enabled").release();
-  if (!on_) on_ = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
-  return *on_;
+  static PyObject* const forward_ad = PyImport_ImportModule("torch.autograd.forward_ad");
+  if (mode_ == Mode::unknown) {
+    const bool dual =
+        to_integer(Ref::steal(PyObject_GetAttr(forward_ad, current_level)).get()) >= 0;
+    const bool on = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
+    mode_ = dual ? Mode::forward : on ? Mode::backward : Mode::off;
+  }
+  return mode_ == Mode::forward ||
+         (mode_ == Mode::backward && is_true(Ref::steal(PyObject_GetAttr(tensor, requires_grad))));
 }
 
 void Operand::read(std::uintptr_t stream) {
-  if (complete && !stream) return;
+  const bool on_legacy_stream = type.framework == Framework::jax && stream == 1;
+  if (complete && (!stream || on_legacy_stream)) return;
   if (type.framework == Framework::cupy) return order_cupy(stream);
   PyObject* source = object;
   if (type.framework == Framework::torch && is_true(attribute(object, "requires_grad"))) {
     detached_ = Ref::steal(PyObject_CallMethod(object, "detach", nullptr));
     source = detached_.get();
   }
+  const std::string announced = device_name();
   Ref capsule = export_capsule(source, on_host() ? 0 : stream);
   read_capsule(capsule.get());
+  if (device_name() != announced)
+    throw InvalidValue(std::string(role) + " (" + type_name(object) + ") announced memory on " +
+                       announced + " and exported it on " + device_name());
 }
 
 void Operand::order_cupy(std::uintptr_t stream) {
@@ -231,7 +252,7 @@ void Operand::order_cupy(std::uintptr_t stream) {
 
 void Operand::read_capsule(PyObject* capsule) {
   const std::string who = std::string(role) + " (" + type_name(object) + ")";
-  const std::string announced = device_name();
+  release();
   if (PyCapsule_IsValid(capsule, dlpack::ManagedTensorVersioned::name)) {
     versioned_ = take<dlpack::ManagedTensorVersioned>(capsule);
     if (versioned_->version.major != dlpack::major_version)
@@ -248,9 +269,6 @@ void Operand::read_capsule(PyObject* capsule) {
     throw InvalidType(who + ": __dlpack__ returned a " + type_name(capsule) +
                       ", not an unused DLPack capsule");
   }
-  if (device_name() != announced)
-    throw InvalidValue(who + " announced memory on " + announced + " and exported it on " +
-                       device_name());
 }
 
 void Operand::read_exchange_api() {

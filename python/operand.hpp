@@ -22,13 +22,15 @@ extern const char* const dtype_table;
 // The dtypes that are read or written. Nothing for any other.
 std::optional<DType> known_dtype(dlpack::DataType dtype);
 
-// torch.is_grad_enabled(), asked at most once a call and only when there is a torch tensor.
+// What of a call torch's autograd would record. Asks at most once a call, and only when there is a
+// torch tensor.
 class GradMode {
  public:
-  bool on();
+  bool records(PyObject* tensor);
 
  private:
-  std::optional<bool> on_;
+  enum class Mode { unknown, off, backward, forward };  // forward: dual numbers are in use
+  Mode mode_ = Mode::unknown;
 };
 
 // One argument of a call. Reading it has two steps, because `__dlpack__` wants the stream of the
@@ -82,6 +84,7 @@ class Operand {
   void read_address(PyObject* address);
   void order_cupy(std::uintptr_t stream);
   void read_capsule(PyObject* capsule);
+  void release();
   void read_tensor(const dlpack::Tensor& tensor);
   void set_device(dlpack::Device where);
   void set_rank(long long rank);

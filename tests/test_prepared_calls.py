@@ -122,6 +122,25 @@ def test_strict_mode_compiles_in_prepare_alone(driver):
 
 
 @on_fake_gpu
+def test_a_warm_up_covers_later_calls(driver):
+    shapes = [(m, 16, 32) for m in (1, 8, 64, 300)]
+    compiled = fastgemm.warmup(shapes, dtype="float16", layout="nn", threads=2)
+    assert compiled == fastgemm.cache_info().compiles >= 1
+    assert fastgemm.warmup(shapes, dtype="float16", layout="nn") == 0
+    assert driver.launches == 0
+    loads = driver.loads
+    driver.capturing = 1
+    b = integers((32, 16), seed=1)
+    for m, *_ in shapes:
+        a, d = integers((m, 32)), np.zeros((m, 16), np.float16)
+        fastgemm.gemm(on_gpu(a), on_gpu(b), out=on_gpu(d), stream=STREAM)
+        np.testing.assert_array_equal(d, a @ b)
+    assert driver.loads == loads
+    with pytest.raises(fastgemm.DeviceError, match="no device 5"):
+        fastgemm.warmup(shapes, device=5)
+
+
+@on_fake_gpu
 def test_linear_takes_the_weight_as_models_keep_it(driver):
     x, weight, bias = integers((2, 3, 32)), integers((16, 32), seed=1), integers((16,), seed=2)
     d = np.zeros((2, 3, 16), np.float16)

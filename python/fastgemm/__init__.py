@@ -72,7 +72,21 @@ __all__ = [
     "set_strict",
     "set_verbose",
     "strategies",
+    "warmup",
 ]
+
+
+def warmup(shapes, **arguments) -> int:
+    """Plans, compiles and loads what gemm() needs for products of `shapes`, (m, n, k) each.
+
+    The keywords are those of plan(): dtype, layout, out_dtype, batch, beta, device, config; and
+    threads, that compile at a time (one a processor by default). Memory is taken to be packed and
+    aligned to 16 bytes: other arrays may need other kernels. Later calls only launch, in strict
+    mode and in captures too. Returns how many kernels were compiled. Raises what gemm() does.
+    """
+    from ._warmup import warmup
+
+    return warmup(shapes, **arguments)
 
 
 def cmake_dir() -> str:

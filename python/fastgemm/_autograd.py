@@ -4,9 +4,9 @@ import torch
 
 
 def product(a, b, **arguments):
-    from .torch import operator
+    from .torch import gemm
 
-    return operator(a, b, **arguments)
+    return gemm(a, b, **arguments)
 
 
 def setup_context(ctx, inputs, keyword_only_inputs, output):
@@ -117,7 +117,7 @@ def addend(x, dim, ndim):
 
 
 class FunctionalProduct(torch.autograd.Function):
-    """The same for torch.func, which does not see what is registered with an operator."""
+    """The same for torch.func and dual numbers, which do not see what is registered."""
 
     @staticmethod
     def forward(a, b, c, bias, numbers):
@@ -126,6 +126,21 @@ class FunctionalProduct(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         setup_context(ctx, inputs[:4], inputs[4], output)
+        ctx.save_for_forward(*inputs[:2])
+        ctx.out_dtype = output.dtype
+
+    @staticmethod
+    def jvp(ctx, a_tangent, b_tangent, c_tangent, bias_tangent, _):
+        a, b = ctx.saved_tensors
+        how = {"alpha": ctx.alpha, "out_dtype": ctx.out_dtype}
+        parts = [
+            None if a_tangent is None else product(a_tangent, b, **how),
+            None if b_tangent is None else product(a, b_tangent, **how),
+            None if c_tangent is None else ctx.beta * c_tangent,
+            bias_tangent,
+        ]
+        shape = torch.matmul(a.to("meta"), b.to("meta")).shape
+        return sum(part for part in parts if part is not None).expand(shape)
 
     @staticmethod
     def backward(ctx, grad):

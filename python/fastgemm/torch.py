@@ -7,10 +7,12 @@ float32 and rounded once, so that models and tests run where there is no GPU.
 import json
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn import functional
 
 from . import _core
 from ._autograd import FunctionalProduct, backward, setup_context, vmap
+from ._frameworks import dtype_name
 
 __all__ = ["Linear", "Patch", "gemm", "linear", "patch"]
 
@@ -100,7 +102,7 @@ def _decoded(text):
 
 
 def _is_direct(x):
-    """Whether fastgemm.gemm() will do: it saves the 10 us of the dispatcher, and comes back to the
+    """Whether fastgemm.gemm() will do: it goes around the dispatcher, and comes back to the
     operator by itself for gradients, fake tensors and torch.func."""
     return (
         x.is_cuda
@@ -108,6 +110,25 @@ def _is_direct(x):
         and not torch.is_autocast_enabled("cuda")
         and torch._C._len_torch_dispatch_stack() == 0
     )
+
+
+def _are_plain(*tensors):
+    """Whether nothing but autograd has to see what is done with them."""
+    plain = (None.__class__, torch.Tensor, torch.nn.Parameter)
+    return torch._C._len_torch_dispatch_stack() == 0 and all(type(x) in plain for x in tensors)
+
+
+class RecordedProduct(torch.autograd.Function):
+    """The operator as autograd sees it, without the 20 us that its dispatch takes then."""
+
+    @staticmethod
+    def forward(ctx, a, b, c, bias, numbers):
+        setup_context(ctx, (a, b, c, bias), numbers, None)
+        return (_on_gpu if a.is_cuda else _on_cpu)(a, b, c, bias, **numbers)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return *backward(ctx, grad), None
 
 
 def _autocasts(device):
@@ -138,7 +159,7 @@ def operator(
 ):
     """gemm() through the dispatcher. A product to be differentiated gets its activation after."""
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        out_dtype = getattr(torch, str(out_dtype))
+        out_dtype = getattr(torch, dtype_name(out_dtype))
     a, b, c, bias = _cast(a, b, c, bias)
     recorded = torch.is_grad_enabled() and any(
         x is not None and x.requires_grad for x in (a, b, c, bias)
@@ -151,8 +172,12 @@ def operator(
         "out_dtype": out_dtype,
         "config": _encoded(config),
     }
-    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+    if torch.compiler.is_compiling():
+        d = _operator(a, b, c, bias, **numbers)
+    elif torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         d = FunctionalProduct.apply(a, b, c, bias, numbers)
+    elif recorded and _are_plain(a, b, c, bias):
+        d = RecordedProduct.apply(a, b, c, bias, numbers)
     else:
         d = _operator(a, b, c, bias, **numbers)
     return d if fused == activation else ACTIVATIONS[activation](d)
@@ -169,9 +194,9 @@ def operator_linear(x, weight, bias=None, **arguments):
 def gemm(a, b, **arguments):
     """fastgemm.gemm() that torch.compile, autograd, torch.autocast and torch.func understand.
 
-    Takes the arguments of fastgemm.gemm() but out and stream. Gradients are products of fastgemm
-    too, of any order. An activation whose input is needed for them is computed by torch, after the
-    product was rounded; elsewhere it is part of the kernel.
+    Takes the arguments of fastgemm.gemm() but out and stream; config in compiled code needs
+    PyTorch 2.13. Gradients are products of fastgemm too, of any order. An activation whose input is
+    needed for them is computed by torch, after the product was rounded.
     """
     if _is_direct(a):
         return _core.gemm(a, b, **arguments)
