@@ -44,8 +44,8 @@ def jax_call(function: str, arguments: dict):
     return getattr(fastgemm.jax, function)(**arguments)
 
 
-_OPERANDS = {"a", "b", "x", "weight", "c", "bias"}
-_OF_OPERATORS = _OPERANDS | {"alpha", "beta", "activation", "out_dtype", "config"}
+_OPERANDS = "a", "b", "c", "x", "weight", "bias"
+_OF_OPERATORS = *_OPERANDS, "alpha", "beta", "activation", "out_dtype", "config"
 
 
 def _refuse(arguments, function):
