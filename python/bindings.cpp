@@ -12,7 +12,9 @@
 #include "docstrings.hpp"
 #include "errors.hpp"
 #include "fastgemm/gemm.hpp"
+#include "fused_call.hpp"
 #include "gemm_call.hpp"
+#include "module_parts.hpp"
 #include "prepared_call.hpp"
 #include "py_ref.hpp"
 #include "xla_call.hpp"
@@ -220,8 +222,9 @@ GemmProblem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, const n
 Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
                const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
                const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
-               const std::optional<GemmConfig>& config) {
-  const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+               const std::optional<GemmConfig>& config, nb::object epilogue) {
+  GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+  if (!epilogue.is_none()) set_planned_fusion(epilogue.ptr(), problem);
   nb::gil_scoped_release release;
   return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
 }
@@ -259,7 +262,8 @@ void bind_plan(nb::module_& m) {
 
   m.def("plan", &make_plan, "m"_a, "n"_a, "k"_a, nb::kw_only(), "dtype"_a = "bfloat16",
         "layout"_a = "nt", "out_dtype"_a = nb::none(), "batch"_a = 1, "beta"_a = 0.0f,
-        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(), plan_docstring);
+        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(),
+        "epilogue"_a = nb::none(), plan_docstring);
   m.def("strategies", &strategies,
         "The names of the tiling strategies, in the order in which they are tried.");
 }
@@ -390,6 +394,7 @@ NB_MODULE(_core, m) {
   m.attr("DeviceError") = nb::borrow(device_error_type());
   m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   bind_config(m);
+  add_epilogue_class(m.ptr());
   bind_hardware(m);
   bind_plan(m);
   bind_kernel(m);

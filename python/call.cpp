@@ -27,23 +27,12 @@ std::size_t find_argument(Signature& signature, PyObject* name) {
   refuse(signature, "got an unexpected keyword argument '" + to_string(name) + "'");
 }
 
-float to_float(PyObject* number, const char* name) {
-  const double value = PyFloat_AsDouble(number);
-  if (value == -1.0 && PyErr_Occurred()) {
-    PyErr_Clear();
-    throw InvalidType(std::string(name) + " is a " + type_name(number) + ", not a real number");
-  }
-  return static_cast<float>(value);
-}
-
 void read_numbers(const Arguments& given, Call& call) {
-  call.addend = given[arg_c] ? given[arg_c] : given[arg_bias];
-  if (given[arg_bias] && given[arg_c]) throw InvalidValue("bias and c are both given; pass one");
   if (given[arg_alpha]) call.matmul.alpha = to_float(given[arg_alpha], "alpha");
   if (given[arg_beta] && !given[arg_c])
     throw InvalidValue("beta is given without c; pass the array that it multiplies as c=");
   call.matmul.beta = given[arg_beta] ? to_float(given[arg_beta], "beta")
-                     : call.addend   ? 1.0f
+                     : given[arg_c]  ? 1.0f
                                      : 0.0f;
   if (!given[arg_config]) return;
   const GemmConfig* config = config_in(given[arg_config]);
@@ -56,20 +45,20 @@ void read_numbers(const Arguments& given, Call& call) {
 // All operands on the host, or all on one GPU. Managed memory is on any GPU.
 void check_devices(Call& call) {
   const Operand* first = &call.a;
-  for (const Operand* x : call.operands())
-    if (x->object && first->managed && !x->managed) first = x;
+  call.for_each_operand([&](const Operand& x) {
+    if (first->managed && !x.managed) first = &x;
+  });
   call.device = first->device;
-  for (const Operand* x : call.operands()) {
-    if (!x->object || x->device == call.device || (x->managed && call.device != host_device))
-      continue;
+  call.for_each_operand([&](const Operand& x) {
+    if (x.device == call.device || (x.managed && call.device != host_device)) return;
     std::string where;
-    for (const Operand* y : call.operands())
-      if (y->object)
-        where += std::string(where.empty() ? "" : ", ") + y->role + " (" + type_name(y->object) +
-                 ") on " + y->device_name();
+    call.for_each_operand([&](const Operand& y) {
+      where += std::string(where.empty() ? "" : ", ") + y.role + " (" + type_name(y.object) +
+               ") on " + y.device_name();
+    });
     throw InvalidValue("operands in different places: " + where +
                        "; move them to one device, or all to the host");
-  }
+  });
 }
 
 void choose_stream(const Arguments& given, Call& call) {
@@ -80,44 +69,50 @@ void choose_stream(const Arguments& given, Call& call) {
   }
   call.explicit_stream = given[arg_stream] != nullptr;
   call.stream = given[arg_stream] ? stream_from(given[arg_stream]) : current_stream(call.a);
-  for (const Operand* x : call.operands()) {
-    if (!x->object) continue;
+  call.for_each_operand([&](const Operand& x) {
     const bool stays =
-        call.explicit_stream ? x->type.framework != Framework::jax : shares_stream(call.a, *x);
+        call.explicit_stream ? x.type.framework != Framework::jax : shares_stream(call.a, x);
     if (!stays) call.waits = true;
-  }
+  });
 }
 
 void read_operands(Call& call) {
-  for (Operand* x : call.operands()) {
-    if (!x->object) continue;
+  call.for_each_operand([&](Operand& x) {
     const bool ordered =
-        call.explicit_stream || call.device == host_device || shares_stream(call.a, *x);
-    const bool of_jax = x->type.framework == Framework::jax;  // located for the legacy stream
-    if (!x->complete || !ordered || of_jax) x->read(dlpack_stream(call.stream));
-  }
+        call.explicit_stream || call.device == host_device || shares_stream(call.a, x);
+    const bool of_jax = x.type.framework == Framework::jax;  // located for the legacy stream
+    if (!x.complete || !ordered || of_jax) x.read(dlpack_stream(call.stream));
+  });
 }
 
 void check_dtypes(const Arguments& given, Call& call) {
   std::optional<DType> wanted;
   if (given[arg_out_dtype]) wanted = dtype_from(given[arg_out_dtype]);
   call.out_dtype = call.out.object ? call.out.dtype : wanted.value_or(call.a.dtype);
-  const bool in = call.a.dtype == call.b.dtype && call.a.dtype != DType::f32;
-  const bool out = call.out_dtype == call.a.dtype || call.out_dtype == DType::f32;
+  const bool in = call.a.dtype == call.b.dtype && size_of(call.a.dtype) == 2;
+  const bool narrow = size_of(call.out_dtype) == 1 && !call.c.object;
+  const bool out = call.out_dtype == call.a.dtype || call.out_dtype == DType::f32 || narrow;
   const bool c = !call.c.object || call.c.dtype == call.out_dtype;
   if (in && out && c && wanted.value_or(call.out_dtype) == call.out_dtype) return;
   std::string got;
-  for (const Operand* x : call.operands())
+  for (const Operand* x : {&call.a, &call.b, &call.c, &call.out})
     if (x->object) got += std::string(x->role) + " " + fastgemm::name(x->dtype) + ", ";
   if (wanted) got += std::string("out_dtype ") + fastgemm::name(*wanted) + ", ";
   throw InvalidType("unsupported dtypes: " + got + "result " + fastgemm::name(call.out_dtype) +
                     "; " + dtype_table);
 }
 
-void check_out(const Call& call) {
-  if (call.out.type.framework == Framework::jax)
-    throw InvalidType("out is a JAX array, which is immutable; use the returned array");
-  if (call.out.read_only) throw InvalidValue("out is read-only");
+void check_writable(const Operand& x) {
+  if (x.type.framework == Framework::jax)
+    throw InvalidType(std::string(x.role) + " is a JAX array, which is immutable" +
+                      (x.role == std::string("out") ? "; use the returned array" : ""));
+  if (x.read_only) throw InvalidValue(std::string(x.role) + " is read-only");
+}
+
+void refuse_deferred(const Signature& signature, const Call& call) {
+  call.for_each_operand([&](const Operand& x) {
+    if (x.deferred()) x.refuse_deferred(signature.function);
+  });
 }
 
 // (k, n) as a view of (n, k).
@@ -131,6 +126,15 @@ void transpose(Operand& b) {
 }
 
 }  // namespace
+
+float to_float(PyObject* number, const char* name) {
+  const double value = PyFloat_AsDouble(number);
+  if (value == -1.0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw InvalidType(std::string(name) + " is a " + type_name(number) + ", not a real number");
+  }
+  return static_cast<float>(value);
+}
 
 Arguments parse(Signature& signature, PyObject* const* args, Py_ssize_t count, PyObject* keywords,
                 bool all_optional) {
@@ -162,34 +166,40 @@ bool read_call(const Signature& signature, const Arguments& given, Call& call) {
   GradMode* grad_mode = signature.recorded ? &asked : nullptr;
   call.a.locate(signature.names[arg_a], given[arg_a], grad_mode);
   call.b.locate(signature.names[arg_b], given[arg_b], grad_mode);
-  if (call.addend) call.c.locate(given[arg_c] ? "c" : "bias", call.addend, grad_mode);
-  for (const Operand* x : {&call.a, &call.b, &call.c})
-    if (x->object && x->deferred()) return false;
-  if (given[arg_activation])
-    throw InvalidValue("activation is not part of a kernel yet; apply it to the result");
+  locate_fused(given, call, grad_mode);
+  if (given[arg_c] && !call.fused.given()) call.c.locate("c", given[arg_c], grad_mode);
+  if (call.deferred()) {
+    for (std::size_t part = arg_scale_a; part <= arg_epilogue; ++part)
+      if (given[part]) refuse_deferred(signature, call);
+    return false;
+  }
+  call.out.takes_narrow = true;
   if (given[arg_out]) call.out.locate("out", given[arg_out], grad_mode);
   if (call.out.object && call.out.deferred()) call.out.refuse_deferred(signature.function);
   check_devices(call);
   choose_stream(given, call);
   read_operands(call);
-  if (given[arg_out]) check_out(call);
+  if (given[arg_out]) check_writable(call.out);
+  for (const auto& x : call.fused.arrays)
+    if (x->role == std::string("keep") || x->role == std::string("amax")) check_writable(*x);
   check_dtypes(given, call);
 
   Matmul& matmul = call.matmul;
   if (signature.transposed_b) transpose(call.b);
   matmul.shape = matmul_shape(call.a, call.b);
+  matmul.shape.gated = call.fused.gated();
   matmul.a = place_a(matmul.shape, call.a);
   matmul.b = place_b(matmul.shape, call.b);
-  if (call.addend) matmul.c = place_c(matmul.shape, call.c);
+  if (call.c.object) matmul.c = place_c(matmul.shape, call.c);
+  place_fused(call);
+  if (!call.c.object) matmul.beta = 0.0f;
   matmul.d = given[arg_out] ? place_out(matmul.shape, call.out)
                             : place_new(matmul.shape, nullptr, call.out_dtype);
   return true;
 }
 
 void read_own_call(const Signature& signature, const Arguments& given, Call& call) {
-  if (read_call(signature, given, call)) return;
-  for (const Operand* x : {&call.a, &call.b, &call.c})
-    if (x->object && x->deferred()) x->refuse_deferred(signature.function);
+  if (!read_call(signature, given, call)) refuse_deferred(signature, call);
 }
 
 }  // namespace fastgemm::python

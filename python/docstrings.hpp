@@ -4,10 +4,14 @@
 namespace fastgemm::python {
 
 constexpr const char* gemm_docstring =
-    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
-Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding.
+Matrix product alpha * a @ b + beta * c on Tensor Cores: float32 sums, one rounding. In the same kernel:
+
+  activation(alpha * a @ b * scale_a * scale_b + bias + residual + beta * c) / out_scale
+
+  or an epilogue of one's own.
 
 Shapes are those of numpy.matmul: a is (..., m, k) or (k,), b is (..., k, n) or (k,), leading dimensions
 broadcast, and a vector's dimension is missing in the result. Scalars (0-d) are refused. Any strides are
@@ -19,10 +23,25 @@ Args:
     to GPU 0 and back; CUDA managed memory counts as the GPU's.
   c: array added to the product, of the result's dtype; broadcast to its shape.
   alpha, beta: real numbers. beta=None is 1 with c and 0 without.
+  bias: a value for each column, (n,) or (..., 1, n), or for each row, (..., m, 1). Like the arrays below, of
+    float16, bfloat16 or float32 (c too, where anything but c is fused).
+  activation: "relu", "gelu" (with erf), "gelu_tanh", "silu", "sigmoid" or "tanh".
+  scale_a: a number, one element, or a factor for each row, (m,) or (..., m, 1).
+  scale_b: a number, one element, or a factor for each column, (n,) or (..., 1, n).
+  residual: array added before the activation; broadcast to the result's shape. May be out.
+  keep: array of the result's shape, of float16, bfloat16 or float32, that gets the value before the activation.
+  amax: one float32, which is raised to the largest magnitude before out_scale; set it to 0 before.
+  out_scale: what one step of a quantised result is worth: a number, one element, or a value for each column,
+    (n,) or (..., 1, n), or for each row, (..., m, 1).
+  gated: the result has one column for two of the product: activation(gate) * up, both with their scales and
+    bias. "interleaved": column j is made of columns 2 j and 2 j + 1; "blocked": of j and n / 2 + j.
+  epilogue: an Epilogue, instead of all of these.
   out: where the result goes, of exactly its shape; read nowhere unless it is also c. It may have any
     strides, must be writable and must not overlap a or b. Not a JAX array: those are immutable.
     Memory that is exported without DLPack's read-only flag (before DLPack 1.0) counts as writable.
-  out_dtype: "float32", or the dtype of a (the default), by name or as a framework's dtype.
+  out_dtype: the dtype of a (the default), "float32", "int8", "float8_e4m3fn" or "float8_e5m2", by name or as a
+    framework's dtype. Those of 8 bits are rounded to nearest even and saturate, also at infinities; NaN stays
+    NaN, and is 0 as int8.
   config: a GemmConfig; fields that are None stay the planner's.
   stream: CUDA stream to work on: a handle (int), or an object with .cuda_stream, .ptr or __cuda_stream__.
     The caller then orders the work of other streams. None is the current stream of a's framework.
@@ -44,7 +63,7 @@ Raises:
   Nothing is computed then.)";
 
 constexpr const char* unrecorded_docstring =
-    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
@@ -58,14 +77,14 @@ A linear layer: x @ weight.T + bias, with the weight as models keep it, (out_fea
 Args:
   x: (..., in_features) or (in_features,), float16 or bfloat16.
   weight: (out_features, in_features), of x's dtype; any strides.
-  bias: broadcast to the result, of its dtype.
-  activation: not part of a kernel yet; fastgemm.torch and fastgemm.jax have it for recorded and traced products.
+  bias: (out_features,), of float16, bfloat16 or float32.
+  activation: applied to the sum, by name; see gemm().
   out, out_dtype, config, stream: as for gemm().
 
 Returns and raises what gemm() does; the result is (..., out_features).)";
 
 constexpr const char* prepare_docstring =
-    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(prepare($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 Reads the arguments of gemm(), plans, compiles and loads; returns a PreparedGemm, whose call only launches.
@@ -80,7 +99,7 @@ Each call writes and returns `out`, on the stream given to prepare(), else on th
 The arrays and the kernel are kept as long as the object lives. A call may be captured into a CUDA graph.)";
 
 constexpr const char* rebind_docstring =
-    R"(rebind($self, a=None, b=None, *, c=None, out=None)
+    R"(rebind($self, a=None, b=None, *, c=None, bias=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, epilogue=None, out=None)
 --
 
 Takes other arrays of the same shapes, strides, dtypes and device from now on; those not given stay. Returns itself.
@@ -88,10 +107,30 @@ Takes other arrays of the same shapes, strides, dtypes and device from now on; t
 Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
 
 constexpr const char* describe_docstring =
-    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, out=None, out_dtype=None, config=None, stream=None)
+    R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
 
 What gemm() would do with these arguments: its problems, device and stream. Computes nothing.)";
+
+constexpr const char* epilogue_docstring =
+    R"(What becomes of the product before it is stored, in the same kernel: an expression and its operands.
+
+  Epilogue("gelu(acc * scale[m] + bias[n]) + residual[m, n]", scale=s, bias=b, residual=r)
+
+expression: acc is alpha * a @ b in float32. x[m], x[n] and x[m, n] are the elements of an array for the row, the
+  column, or both; x alone is a number, or the only element of an array. + - * / and parentheses; where(condition,
+  x, y) with < <= > >= == != and or not; abs exp log sqrt min max relu gelu gelu_tanh silu sigmoid tanh.
+  keep(x) is x and leaves it in the array keep; amax(x) is x and raises the float32 amax to the largest |x|.
+values: by name. Real numbers are arguments of the kernel: another one compiles nothing. Arrays are float16,
+  bfloat16 or float32, on the device of the product: x[m] of shape (m,) or (..., m, 1), x[n] of shape (n,) or
+  (..., 1, n), x[m, n] broadcast to the result. They are read at each call, and kept until then.
+gated: "interleaved" or "blocked" where the expression has gate and up in place of acc: the two columns of the
+  product that one column of the result is made of (see gemm()). x[gate] and x[up] are then elements of an array
+  of n, x[n] those of one of n / 2: Epilogue("silu(gate * s[gate]) * up * s[up]", gated="blocked", s=s).
+device_code: CUDA C++ in front of the kernel, with functions that the expression may call:
+  "FASTGEMM_DEVICE float leaky(float x, float slope) { return x > 0 ? x : slope * x; }".
+
+Raises ValueError that points at the column, or names what is missing or not used.)";
 
 constexpr const char* config_docstring =
     R"(What of a kernel is fixed; every field that is None stays the planner's. Immutable.
@@ -149,6 +188,7 @@ batch: number of products. beta: not 0 where a matrix C is added.
 arch: "sm_80", a card's name as hardware() takes it, or a HardwareSpec. device: CUDA ordinal.
   Neither: the first live GPU and, where there is none, sm_90.
 config: GemmConfig with what is to be fixed.
+epilogue: an expression or an Epilogue; its arrays count as packed, aligned, and of dtype.
 
 Raises ValueError (with need and limit) and TypeError for what cannot be planned.)";
 

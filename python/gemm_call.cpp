@@ -66,9 +66,25 @@ Ref describe_view(const MatrixView& view) {
       static_cast<long long>(view.row_stride), static_cast<long long>(view.col_stride)));
 }
 
+// The epilogue's expression, and what its names stand for.
+Ref describe_fusion(const Fusion* fusion) {
+  if (!fusion) return Ref::borrow(Py_None);
+  Ref values = Ref::steal(PyDict_New());
+  const auto set = [&values](const std::string& name, Ref value) {
+    if (PyDict_SetItemString(values.get(), name.c_str(), value.get()) < 0) throw PythonError{};
+  };
+  for (std::size_t i = 0; i < fusion->arrays.size(); ++i)
+    set(fusion->epilogue->arrays[i].name, describe_view(fusion->arrays[i]));
+  for (std::size_t i = 0; i < fusion->numbers.size(); ++i)
+    set(fusion->epilogue->numbers[i],
+        Ref::steal(PyFloat_FromDouble(static_cast<double>(fusion->numbers[i]))));
+  return Ref::steal(Py_BuildValue("(sN)", fusion->epilogue->expression.c_str(), values.release()));
+}
+
 Ref describe_problem(const GemmProblem& p) {
   return Ref::steal(Py_BuildValue(
-      "{s:(LLLL),s:N,s:N,s:N,s:N,s:d,s:d}", "batch_m_n_k", static_cast<long long>(p.batch),
+      "{s:N,s:(LLLL),s:N,s:N,s:N,s:N,s:d,s:d}", "epilogue",
+      describe_fusion(p.fusion.get()).release(), "batch_m_n_k", static_cast<long long>(p.batch),
       static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k), "a",
       describe_view(p.a).release(), "b", describe_view(p.b).release(), "c",
       describe_view(p.c).release(), "d", describe_view(p.d).release(), "alpha",
@@ -98,16 +114,19 @@ PyObject* describe(const Signature& signature, const Arguments& given) {
 }
 
 constexpr decltype(Signature::names) gemm_names = {
-    "a", "b", "bias", "c", "alpha", "beta", "activation", "out", "out_dtype", "config", "stream"};
+    "a",        "b",       "bias",      "c",      "alpha", "beta",      "activation",
+    "scale_a",  "scale_b", "residual",  "keep",   "amax",  "out_scale", "gated",
+    "epilogue", "out",     "out_dtype", "config", "stream"};
 
 Signature gemm_signature = {"gemm", 2, gemm_names};
 Signature unrecorded_signature = {"_gemm", 2, gemm_names, false, /*recorded=*/false};
 Signature describe_signature = {"_describe_call", 2, gemm_names};
-Signature linear_signature = {"linear",
-                              3,
-                              {"x", "weight", "bias", nullptr, nullptr, nullptr, "activation",
-                               "out", "out_dtype", "config", "stream"},
-                              /*transposed_b=*/true};
+Signature linear_signature = {
+    "linear",
+    3,
+    {"x", "weight", "bias", nullptr, nullptr, nullptr, "activation", nullptr, nullptr, nullptr,
+     nullptr, nullptr, nullptr, nullptr, nullptr, "out", "out_dtype", "config", "stream"},
+    /*transposed_b=*/true};
 
 template <Signature& signature, PyObject* (*body)(const Signature&, const Arguments&)>
 PyObject* entry(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {

@@ -14,6 +14,8 @@ namespace {
 std::string dtype_text(dlpack::DataType dtype) {
   static constexpr const char* kinds[] = {"int",    "uint",    "float", "opaque",
                                           "bfloat", "complex", "bool"};
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e4m3fn)) return "float8_e4m3fn";
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e5m2)) return "float8_e5m2";
   std::string text = dtype.code < std::size(kinds)
                          ? kinds[dtype.code] + std::to_string(dtype.bits)
                          : "DLPack type code " + std::to_string(dtype.code) + " of " +
@@ -131,13 +133,19 @@ bool may_be_negated(const Operand& operand) {
 
 const char* const dtype_table =
     "supported are a and b of float16 or bfloat16, both the same, with c and out of that dtype or "
-    "float32";
+    "float32, out also of int8, float8_e4m3fn or float8_e5m2, and what is fused of float16, "
+    "bfloat16 "
+    "or float32";
 
 std::optional<DType> known_dtype(dlpack::DataType dtype) {
   if (dtype.lanes != 1) return {};
   if (dtype.code == std::uint8_t(dlpack::TypeCode::floating) && dtype.bits == 16) return DType::f16;
   if (dtype.code == std::uint8_t(dlpack::TypeCode::floating) && dtype.bits == 32) return DType::f32;
   if (dtype.code == std::uint8_t(dlpack::TypeCode::bfloat) && dtype.bits == 16) return DType::bf16;
+  if (dtype.bits != 8) return {};
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::integer)) return DType::i8;
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e4m3fn)) return DType::e4m3;
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e5m2)) return DType::e5m2;
   return {};
 }
 
@@ -318,7 +326,8 @@ void Operand::check_address() const {
 void Operand::read_tensor(const dlpack::Tensor& tensor) {
   set_device(tensor.device);
   std::optional<DType> known = known_dtype(tensor.dtype);
-  if (!known) refuse_dtype(role, object, dtype_text(tensor.dtype));
+  if (!known || (size_of(*known) == 1 && !takes_narrow))
+    refuse_dtype(role, object, dtype_text(tensor.dtype));
   dtype = *known;
   set_rank(tensor.ndim);
   data = static_cast<char*>(tensor.data) + tensor.byte_offset;
@@ -353,19 +362,26 @@ void Operand::read_cupy() {
   read_address(attribute(memory.get(), "ptr").get());
 }
 
-// "<f2" and so on. The bfloat16 of ml_dtypes is two opaque bytes to NumPy, and known by its name.
+// "<f2" and so on. The types of ml_dtypes are opaque bytes to NumPy, and known by their names.
 void Operand::read_numpy_dtype(const std::string& typestr) {
   Ref object_dtype = attribute(object, "dtype");
   const std::string kind = typestr.substr(1);
-  const bool bfloat =
-      kind == "V2" &&
-      to_string(attribute(attribute(object_dtype.get(), "type").get(), "__name__").get()) ==
-          "bfloat16";
-  const bool known = bfloat || kind == "f2" || kind == "f4";
+  const auto named = [&](const char* name) {
+    return to_string(attribute(attribute(object_dtype.get(), "type").get(), "__name__").get()) ==
+           name;
+  };
+  const bool opaque = kind[0] == 'V' || kind == "f1";
+  std::optional<DType> known;
+  if (kind == "f2") known = DType::f16;
+  if (kind == "f4") known = DType::f32;
+  if (kind == "V2" && named("bfloat16")) known = DType::bf16;
+  if (takes_narrow && kind == "i1") known = DType::i8;
+  if (takes_narrow && opaque && named("float8_e4m3fn")) known = DType::e4m3;
+  if (takes_narrow && opaque && named("float8_e5m2")) known = DType::e5m2;
   if (!known || typestr[0] == '>')
     refuse_dtype(role, object,
                  to_string(object_dtype.get()) + (known ? " in big-endian byte order" : ""));
-  dtype = bfloat ? DType::bf16 : kind == "f2" ? DType::f16 : DType::f32;
+  dtype = *known;
 }
 
 // Strides that are None mean packed.

@@ -19,7 +19,7 @@ constexpr int host_device = -1;
 // The one list of what is computed, for every message about dtypes.
 extern const char* const dtype_table;
 
-// The dtypes that are computed: float16, bfloat16, float32. Nothing for any other.
+// The dtypes that are read or written. Nothing for any other.
 std::optional<DType> known_dtype(dlpack::DataType dtype);
 
 // What of a call torch's autograd would record. Asks at most once a call, and only when there is a
@@ -63,7 +63,8 @@ class Operand {
   const char* role = "";
   PyObject* object = nullptr;  // null: not given
   TypeInfo type;
-  bool recorded = false;  // grad mode is on and this tensor requires grad
+  bool takes_narrow = false;  // whether 8 bits an element are fine: of a result
+  bool recorded = false;      // grad mode is on and this tensor requires grad
   int device = host_device;
   bool managed = false;  // CUDA managed memory: on whichever GPU the other operands are
   bool complete = false;

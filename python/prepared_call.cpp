@@ -18,13 +18,15 @@ namespace {
 Signature signature = {
     "prepare",
     2,
-    {"a", "b", nullptr, "c", "alpha", "beta", nullptr, "out", "out_dtype", "config", "stream"}};
+    {"a", "b", "bias", "c", "alpha", "beta", "activation", "scale_a", "scale_b", "residual", "keep",
+     "amax", "out_scale", "gated", "epilogue", "out", "out_dtype", "config", "stream"}};
 
-// Only a, b, c and out.
+// Only arrays.
 Signature rebind_signature = {
     "rebind",
     2,
-    {"a", "b", nullptr, "c", nullptr, nullptr, nullptr, "out", nullptr, nullptr, nullptr}};
+    {"a", "b", "bias", "c", nullptr, nullptr, nullptr, "scale_a", "scale_b", "residual", "keep",
+     "amax", "out_scale", nullptr, "epilogue", "out", nullptr, nullptr, nullptr}};
 
 struct Prepared {
   Arguments arguments{};  // owned: what was given, and `out` in any case
@@ -58,11 +60,12 @@ std::vector<GemmProblem> problems_of(const Call& call) {
 void check_preparable(const Call& call) {
   if (call.device == host_device)
     throw InvalidValue("prepare() needs arrays on a GPU; these are in host memory");
-  for (const Operand* x : {&call.a, &call.b, &call.c, &call.out})
-    if (x->object && x->type.framework == Framework::jax)
-      throw InvalidType(std::string(x->role) +
+  call.for_each_operand([](const Operand& x) {
+    if (x.type.framework == Framework::jax)
+      throw InvalidType(std::string(x.role) +
                         " is a JAX array, whose memory JAX may move or give away; call "
                         "fastgemm.jax.gemm inside jax.jit, which prepares it");
+  });
   if (call.waits)
     throw InvalidValue(
         "prepare() cannot order the streams of several frameworks at each launch; pass stream=");
@@ -80,9 +83,19 @@ bool same_form(const MatrixView& x, const MatrixView& y) {
          x.batch_stride == y.batch_stride;
 }
 
+// Numbers may differ: kernels take them as arguments.
+bool same_form(const Fusion* x, const Fusion* y) {
+  if (!x || !y) return x == y;
+  if (x->epilogue->hash != y->epilogue->hash) return false;
+  for (std::size_t i = 0; i < x->arrays.size(); ++i)
+    if (!same_form(x->arrays[i], y->arrays[i])) return false;
+  return true;
+}
+
 bool same_form(const GemmProblem& x, const GemmProblem& y) {
-  return x.batch == y.batch && x.m == y.m && x.n == y.n && x.k == y.k && same_form(x.a, y.a) &&
-         same_form(x.b, y.b) && same_form(x.c, y.c) && same_form(x.d, y.d);
+  return same_form(x.fusion.get(), y.fusion.get()) && x.batch == y.batch && x.m == y.m &&
+         x.n == y.n && x.k == y.k && same_form(x.a, y.a) && same_form(x.b, y.b) &&
+         same_form(x.c, y.c) && same_form(x.d, y.d);
 }
 
 struct Object {
@@ -146,9 +159,10 @@ PyObject* rebind(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
     std::vector<PreparedGemm> launches = prepared.launches;
     for (std::size_t i = 0; i < problems.size(); ++i)
       launches[i].rebind(problems[i].a.data, problems[i].b.data, problems[i].c.data,
-                         problems[i].d.data);
+                         problems[i].d.data, problems[i].fusion);
     prepared.launches.swap(launches);
-    for (Argument which : {arg_a, arg_b, arg_c, arg_out}) prepared.hold(which, given[which]);
+    for (std::size_t i = 0; i < given.size(); ++i)
+      prepared.hold(static_cast<Argument>(i), given[i]);
     Py_INCREF(self);
     return self;
   });

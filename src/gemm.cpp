@@ -20,13 +20,14 @@ struct LaunchKey {
 
   bool operator==(const LaunchKey& o) const {
     return device == o.device && batch == o.batch && m == o.m && n == o.n && k == o.k &&
-           traits.code() == o.traits.code() && config == o.config;
+           traits == o.traits && config == o.config;
   }
 };
 
 struct LaunchKeyHash {
   std::size_t operator()(const LaunchKey& key) const {
-    std::uint64_t h = key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48;
+    std::uint64_t h =
+        key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48 ^ key.traits.epilogue_id;
     for (std::int64_t x : {key.batch, key.m, key.n, key.k}) {
       h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
       h ^= h >> 32;
@@ -134,7 +135,7 @@ struct PreparedGemm::State {
   Ready ready;
   GemmProblem asked;
   GemmProblem canonical;
-  std::uint64_t traits;
+  ProblemTraits traits;
 };
 
 PreparedGemm::PreparedGemm(const GemmProblem& asked, const GemmConfig& config, int ordinal) {
@@ -144,7 +145,7 @@ PreparedGemm::PreparedGemm(const GemmProblem& asked, const GemmConfig& config, i
   const DeviceContext& device = context_of(ordinal);
   const ScopedContext scope(device);
   const Ready ready = prepare(problem, device, config, Effort::compile);
-  state_ = std::make_shared<State>(State{device, ready, asked, problem, traits_of(problem).code()});
+  state_ = std::make_shared<State>(State{device, ready, asked, problem, traits_of(problem)});
 }
 
 void PreparedGemm::launch(Stream stream) const {
@@ -153,16 +154,18 @@ void PreparedGemm::launch(Stream stream) const {
   launch_for_good(state_->ready, state_->canonical, stream);
 }
 
-void PreparedGemm::rebind(void* a, void* b, void* c, void* d) {
+void PreparedGemm::rebind(void* a, void* b, void* c, void* d,
+                          std::shared_ptr<const Fusion> fusion) {
   if (!state_) return;
   auto next = std::make_shared<State>(*state_);
   next->asked.a.data = a;
   next->asked.b.data = b;
   next->asked.c.data = c;
   next->asked.d.data = d;
+  if (fusion) next->asked.fusion = std::move(fusion);
   validate(next->asked);
   const GemmProblem problem = canonical(next->asked);
-  if (traits_of(problem).code() != next->traits)
+  if (!(traits_of(problem) == next->traits))
     throw InvalidValue("the new memory is aligned otherwise than what was prepared for " +
                        describe(problem) + "; prepare the product anew");
   next->canonical = problem;

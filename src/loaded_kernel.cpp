@@ -93,7 +93,7 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
     check(api.module_get_function(&kernel->repack, kernel->module,
                                   repack_kernel_name(plan.kernel).c_str()),
           "cuModuleGetFunction", context);
-  if (plan.kernel.split_k > 1)
+  if (plan.kernel.finishes_apart())
     check(api.module_get_function(&kernel->reduce, kernel->module,
                                   reduce_kernel_name(plan.kernel).c_str()),
           "cuModuleGetFunction", context);

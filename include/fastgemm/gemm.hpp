@@ -48,9 +48,10 @@ class FASTGEMM_API PreparedGemm {
   // Enqueues the product in the order of `stream`, which may be under capture. Throws DeviceError.
   void launch(Stream stream = nullptr) const;
 
-  // The same extents, strides and dtypes over other memory from now on. Throws InvalidValue where
-  // an address is aligned worse than what was prepared for, or D overlaps an operand.
-  void rebind(void* a, void* b, void* c, void* d);
+  // The same extents, strides and dtypes over other memory from now on; with a fusion, also of the
+  // arrays of `fusion` and with its numbers, of the same expression. Throws InvalidValue where an
+  // address is aligned worse than what was prepared for, or D overlaps an operand.
+  void rebind(void* a, void* b, void* c, void* d, std::shared_ptr<const Fusion> fusion = nullptr);
 
  private:
   struct State;

@@ -64,18 +64,17 @@ def torch_stream(device: int) -> int:
     return torch.cuda.current_stream(device).cuda_stream
 
 
-def torch_empty(like, shape, wide, stream):
+def torch_empty(like, shape, dtype, stream):
     """Allocates on `stream`, so that the memory was not in use on another one just before."""
     import contextlib
 
     import torch
 
-    dtype = torch.float32 if wide else like.dtype
     on_stream = contextlib.nullcontext()
     if stream is not None:
         on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream, like.device))
     with on_stream:
-        return like.new_empty(shape, dtype=dtype)
+        return like.new_empty(shape, dtype=getattr(torch, dtype))
 
 
 class _Handle:
@@ -110,11 +109,11 @@ def cupy_order(device: int, stream: int) -> None:
         _cupy_external(stream, device).wait_event(cupy.cuda.get_current_stream().record())
 
 
-def cupy_empty(like, shape, wide, stream):
+def cupy_empty(like, shape, dtype, stream):
     """Allocates on `stream`, so that the memory was not in use on another one just before."""
     import cupy
 
-    dtype = "float32" if wide else like.dtype
+    dtype = _numpy_dtype(dtype)
     if stream is None and cupy.cuda.runtime.getDevice() == like.data.device_id:
         return cupy.ndarray(shape, dtype)
     with like.device:
@@ -124,11 +123,20 @@ def cupy_empty(like, shape, wide, stream):
             return cupy.ndarray(shape, dtype)
 
 
-def numpy_empty(like, shape, wide, stream):
+def numpy_empty(like, shape, dtype, stream):
     """Host memory for NumPy and for JAX on the CPU."""
     import numpy
 
-    return numpy.empty(shape, dtype="float32" if wide else like.dtype)
+    return numpy.empty(shape, dtype=_numpy_dtype(dtype))
+
+
+def _numpy_dtype(name):
+    """A dtype that NumPy or, for those it lacks, ml_dtypes has."""
+    if name in ("float16", "float32", "int8"):
+        return name
+    import ml_dtypes
+
+    return getattr(ml_dtypes, name)
 
 
 def jax_from_host(array, like, device):

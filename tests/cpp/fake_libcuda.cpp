@@ -57,7 +57,8 @@ void from_float(float value, void* data, long long i, Type type) {
   static_cast<std::uint16_t*>(data)[i] = type == Type::bf16 ? wide >> 16 : sign | half;
 }
 
-void compute(const fastgemm::GemmParams& p, Type in, Type out) {
+// Of epilogues it knows one: acc + an array of the operands' type.
+void compute(const fastgemm::GemmParams& p, Type in, Type out, bool fused) {
   for (long long b = 0; b < p.batch; ++b)
     for (long long m = 0; m < p.m; ++m)
       for (long long n = 0; n < p.n; ++n) {
@@ -69,6 +70,10 @@ void compute(const fastgemm::GemmParams& p, Type in, Type out) {
         if (p.beta != 0)
           sum += p.beta *
                  to_float(p.c, b * p.c_batch_stride + m * p.c_m_stride + n * p.c_n_stride, out);
+        if (fused) {
+          const auto& x = static_cast<const fastgemm::FusedParams&>(p).epilogue.array[0];
+          sum += to_float(x.data, b * x.batch_stride + m * x.m_stride + n * x.n_stride, in);
+        }
         from_float(sum, p.d, b * p.d_batch_stride + m * p.d_m_stride + n * p.d_n_stride, out);
       }
 }
@@ -156,7 +161,8 @@ EXPORT int cuLaunchKernelEx(const fastgemm::CUlaunchConfig* config, const std::s
   const auto has = [&](const char* part) { return function->find(part) != std::string::npos; };
   const Type in = has("_bf16") ? Type::bf16 : Type::f16;
   if (fake_computes)
-    compute(*static_cast<fastgemm::GemmParams*>(arguments[0]), in, has("_f32") ? Type::f32 : in);
+    compute(*static_cast<fastgemm::GemmParams*>(arguments[0]), in, has("_f32") ? Type::f32 : in,
+            has("_fused"));
   return ++fake_launches, fake_launch;
 }
 EXPORT int cuStreamCreate(void** s, unsigned) { return *s = &stream, ++fake_streams, 0; }
