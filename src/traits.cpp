@@ -1,7 +1,9 @@
 // traits_of(): what the problem alone decides about a kernel.
 #include <algorithm>
 
+#include "fusion.hpp"
 #include "planner.hpp"
+#include "repack.hpp"
 #include "tensor_map.hpp"
 
 namespace fastgemm {
