@@ -296,6 +296,9 @@ GATED_CONFIGS = {
     "rows, K in a cluster": dict(
         family="sm90", swap_ab=True, block_m=64, block_n=16, cluster_k=2
     ),
+    "rows, 16 columns for each of two": dict(
+        family="sm90", swap_ab=True, block_m=16, block_n=32, cluster_k=2
+    ),
     "split": dict(family="sm90", split_k=2),
     "sm80": dict(family="sm80"),
     "sm80 split": dict(family="sm80", split_k=3),

@@ -43,8 +43,9 @@ struct GatedTile {
   int rows_left, cols_left;  // of the tile of D, those that exist
   float alpha;
 
-  // The warpgroup's sums begin at (tile_row, tile_col) of the block tile.
-  FASTGEMM_DEVICE GatedTile(const GemmParams& p, const TileIndex& index, int tile_row, int tile_col)
+  // The warpgroup's sums begin at (tile_row, tile_col) of the block tile and are `tile_cols` wide.
+  FASTGEMM_DEVICE GatedTile(const GemmParams& p, const TileIndex& index, int tile_row, int tile_col,
+                            int tile_cols)
       : m0(i64(index.m) * (Config::BLOCK_M / ROWS)),
         n0(i64(index.n) * (Config::BLOCK_N / COLS)),
         epilogue(epilogue_at<Epilogue>(p, {index.batch, m0, n0})),
@@ -52,7 +53,7 @@ struct GatedTile {
         first_col(tile_col / COLS),
         rows_left(
             static_cast<int>(min_of<i64>(p.m / ROWS - m0, (tile_row + Config::WARP_M) / ROWS))),
-        cols_left(static_cast<int>(min_of<i64>(p.n / COLS - n0, Config::BLOCK_N / COLS))),
+        cols_left(static_cast<int>(min_of<i64>(p.n / COLS - n0, (tile_col + tile_cols) / COLS))),
         alpha(p.alpha) {}
 
   // Two neighbours of D at (row, col) of this warp's part of it.
