@@ -36,9 +36,9 @@ def gemm(
     Shapes, dtypes and config are those of fastgemm.gemm(). transpose_a and transpose_b say that
     the last two dimensions are stored the other way round: inside of jit, `b.T` would be a copy.
     Bias and activation are part of the kernel; where the product is differentiated, the activation
-    is XLA's, after the sum was rounded. With arrays that are split over devices,
-    each computes its part; where k is split, float32 sums are added before they are rounded. With a
-    mesh of explicit axes, out_sharding is as for jnp.matmul.
+    is XLA's, after the sum was rounded. With arrays that are split over devices, each computes its
+    part; where k is split, float32 sums are added before they are rounded. With a mesh of explicit
+    axes, out_sharding is as for jnp.matmul.
     """
     a, b = jnp.asarray(a), jnp.asarray(b)
     if bias is not None and c is not None:
@@ -70,7 +70,11 @@ def gemm(
     }
     operands = [left, right]
     if addend is not None:
-        operands.append(_as_matrices(addend, a, b, shape))
+        addend = _as_matrices(addend, a, b, shape)
+        columns = right.shape[-2 if static["transpose_b"] else -1]
+        if static["bias"] and addend.shape[-2:] != (1, columns):
+            static["bias"], addend = False, addend.astype(out_dtype)
+        operands.append(addend)
     operands = [_of_rank(x, rank) for x in operands]
     fused = addend is not None or activation is not None
     d = with_epilogue(static, *operands) if fused else bind(*operands, **static)
