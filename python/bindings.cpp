@@ -357,19 +357,6 @@ void bind_runtime(nb::module_& m) {
         "logging.getLogger('fastgemm').");
 }
 
-// Messages go to fastgemm/_log.py, which imports logging only then. Python is gone before C++ is.
-void connect_log() {
-  set_log_hook([](LogLevel level, const std::string& message) {
-    nb::gil_scoped_acquire acquire;
-    try {
-      nb::module_::import_("fastgemm._log").attr("emit")(level == LogLevel::warning, message);
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("fastgemm: log message");
-    }
-  });
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { set_log_hook({}); }));
-}
-
 }  // namespace
 
 const GemmConfig* config_in(PyObject* object) {

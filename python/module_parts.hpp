@@ -1,4 +1,4 @@
-// The parts of the extension module that are bound in files of their own.
+// The parts of the extension module that stand in files of their own.
 #pragma once
 
 #include <Python.h>
@@ -6,5 +6,8 @@
 namespace fastgemm::python {
 
 void add_epilogue_class(PyObject* module);
+
+// To the logger "fastgemm", until Python exits.
+void connect_log();
 
 }  // namespace fastgemm::python
