@@ -328,6 +328,40 @@ void bind_runtime(nb::module_& m) {
         "logging.getLogger('fastgemm').");
 }
 
+void bind_emulator(nb::module_& m) {
+  nb::class_<InstructionCounts> counts(m, "InstructionCounts", instruction_counts_docstring);
+  counts.def_ro("name", &InstructionCounts::name)
+      .def_ro("executed", &InstructionCounts::executed)
+      .def_ro("shared_bytes", &InstructionCounts::shared_bytes)
+      .def_ro("wavefronts", &InstructionCounts::wavefronts)
+      .def_ro("bank_conflicts", &InstructionCounts::bank_conflicts)
+      .def_ro("global_bytes", &InstructionCounts::global_bytes)
+      .def_ro("sectors", &InstructionCounts::sectors);
+  add_repr(counts, {"name", "executed", "shared_bytes", "wavefronts", "bank_conflicts",
+                    "global_bytes", "sectors"});
+  nb::class_<EmulatorReport>(m, "EmulatorReport", emulator_report_docstring)
+      .def_ro("kernels", &EmulatorReport::kernels)
+      .def_ro("config", &EmulatorReport::config)
+      .def_ro("arch", &EmulatorReport::arch)
+      .def_ro("ctas", &EmulatorReport::ctas)
+      .def_ro("threads", &EmulatorReport::threads)
+      .def_ro("seed", &EmulatorReport::seed)
+      .def_ro("seconds", &EmulatorReport::seconds)
+      .def_ro("instructions", &EmulatorReport::instructions)
+      .def(
+          "__getitem__",
+          [](const EmulatorReport& report, const std::string& name) {
+            for (const InstructionCounts& i : report.instructions)
+              if (i.name == name) return i;
+            throw nb::key_error(name.c_str());
+          },
+          "name"_a, "The counts of an instruction; KeyError where it was not executed.")
+      .def("__str__", &EmulatorReport::str)
+      .def("__repr__", [](const EmulatorReport& r) {
+        return "<fastgemm.EmulatorReport " + r.arch + ": " + r.config + ">";
+      });
+}
+
 // Messages go to fastgemm/_log.py, which imports logging only then. Python is gone before C++ is.
 void connect_log() {
   set_log_hook([](LogLevel level, const std::string& message) {
@@ -347,6 +381,15 @@ const GemmConfig* config_in(PyObject* object) {
   return nb::isinstance<GemmConfig>(object) ? nb::inst_ptr<GemmConfig>(object) : nullptr;
 }
 
+HardwareSpec hardware_in(PyObject* object) {
+  if (!object) return hardware("sm_80");
+  if (PyUnicode_Check(object)) return hardware(to_string(object));
+  if (nb::isinstance<HardwareSpec>(object)) return *nb::inst_ptr<HardwareSpec>(object);
+  throw InvalidType("arch is neither a name such as 'sm_80' nor a fastgemm.HardwareSpec");
+}
+
+PyObject* report_object(const EmulatorReport& report) { return nb::cast(report).release().ptr(); }
+
 }  // namespace fastgemm::python
 
 NB_MODULE(_core, m) {
@@ -363,11 +406,14 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTGEMM_VERSION;
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
+  m.attr("EmulatorError") = nb::borrow(emulator_error_type());
   bind_config(m);
   bind_hardware(m);
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
+  bind_emulator(m);
+  m.attr("emulate") = nb::steal(make_emulate_function(m.ptr()));
   m.attr("gemm") = nb::steal(make_gemm_function(m.ptr()));
   m.attr("_describe_call") = nb::steal(make_describe_function(m.ptr()));
   connect_log();

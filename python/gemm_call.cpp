@@ -5,10 +5,12 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "docstrings.hpp"
 #include "errors.hpp"
 #include "fastgemm/device_memory.hpp"
+#include "fastgemm/emulate.hpp"
 #include "fastgemm/gemm.hpp"
 #include "frameworks.hpp"
 #include "matmul.hpp"
@@ -27,18 +29,30 @@ enum Argument {
   arg_out,
   arg_out_dtype,
   arg_config,
-  arg_stream
+  arg_stream,
+  arg_arch,
+  arg_seed,
+  arg_workers
 };
-constexpr std::array argument_names = {"a",   "b",         "c",      "alpha", "beta",
-                                       "out", "out_dtype", "config", "stream"};
+constexpr std::array argument_names = {"a",         "b",      "c",      "alpha", "beta", "out",
+                                       "out_dtype", "config", "stream", "arch",  "seed", "workers"};
 constexpr Py_ssize_t positional = 2;
 using Arguments = std::array<PyObject*, argument_names.size()>;
 
-[[noreturn]] void refuse_call(const std::string& message) {
-  throw InvalidType("gemm() " + message);
+// A function that takes some of the arguments.
+struct Signature {
+  const char* name;
+  bool emulates;  // has those of the emulator, and not the stream
+  bool takes(std::size_t argument) const {
+    return argument < arg_stream || (argument == arg_stream) != emulates;
+  }
+};
+
+[[noreturn]] void refuse_call(const Signature& signature, const std::string& message) {
+  throw InvalidType(std::string(signature.name) + "() " + message);
 }
 
-std::size_t find_argument(PyObject* name) {
+std::size_t find_argument(const Signature& signature, PyObject* name) {
   static const auto interned = [] {
     Arguments names{};
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -46,29 +60,30 @@ std::size_t find_argument(PyObject* name) {
     return names;
   }();
   for (std::size_t i = 0; i < interned.size(); ++i)
-    if (name == interned[i]) return i;
+    if (name == interned[i] && signature.takes(i)) return i;
   for (std::size_t i = 0; i < interned.size(); ++i)
-    if (PyUnicode_Compare(name, interned[i]) == 0) return i;
-  refuse_call("got an unexpected keyword argument '" + to_string(name) + "'");
+    if (PyUnicode_Compare(name, interned[i]) == 0 && signature.takes(i)) return i;
+  refuse_call(signature, "got an unexpected keyword argument '" + to_string(name) + "'");
 }
 
-Arguments parse(PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+Arguments parse(const Signature& signature, PyObject* const* args, Py_ssize_t count,
+                PyObject* keywords) {
   Arguments given{};
   if (count > positional)
-    refuse_call("takes 2 positional arguments, a and b, but " + std::to_string(count) +
-                " were given; the others go by keyword");
+    refuse_call(signature, "takes 2 positional arguments, a and b, but " + std::to_string(count) +
+                               " were given; the others go by keyword");
   for (Py_ssize_t i = 0; i < count; ++i) given[i] = args[i];
   const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
-    const std::size_t argument = find_argument(PyTuple_GetItem(keywords, i));
+    const std::size_t argument = find_argument(signature, PyTuple_GetItem(keywords, i));
     if (given[argument])
-      refuse_call(std::string("got multiple values for argument '") + argument_names[argument] +
-                  "'");
+      refuse_call(signature, std::string("got multiple values for argument '") +
+                                 argument_names[argument] + "'");
     given[argument] = args[count + i];
   }
   for (std::size_t i = positional; i < given.size(); ++i)
     if (given[i] == Py_None) given[i] = nullptr;
-  if (!given[arg_a] || !given[arg_b]) refuse_call("needs a and b");
+  if (!given[arg_a] || !given[arg_b]) refuse_call(signature, "needs a and b");
   return given;
 }
 
@@ -209,7 +224,35 @@ class ReleasedGil {
   PyThreadState* state_;
 };
 
+// Says once that there is no GPU, if there is none.
+bool emulates_instead(const Call& call) {
+  if (call.device != host_device) return false;
+  static const bool has_gpu = !devices().empty();
+  static bool said = false;
+  if (!has_gpu && !std::exchange(said, true) &&
+      PyErr_WarnEx(PyExc_RuntimeWarning,
+                   "there is no GPU: fastgemm.gemm() runs its kernels for sm_80 on the CPU, in the "
+                   "emulator, which is right but slow",
+                   1) < 0)
+    throw PythonError{};
+  return !has_gpu;
+}
+
+EmulatorReport emulate_all(const Call& call, const HardwareSpec& hardware,
+                           const EmulatorOptions& options) {
+  ReleasedGil released;
+  EmulatorReport report;
+  for_each_problem(call.matmul, [&](const GemmProblem& problem) {
+    report.add(fastgemm::emulate(problem, hardware, call.config, options));
+  });
+  return report;
+}
+
 void launch(const Call& call) {
+  if (emulates_instead(call)) {
+    emulate_all(call, hardware("sm_80"), {});
+    return;
+  }
   ReleasedGil released;
   for_each_problem(call.matmul, [&call](const GemmProblem& problem) {
     if (call.device == host_device)
@@ -233,6 +276,36 @@ PyObject* run(const Arguments& given) {
   call.matmul.d.data = result.data();
   launch(call);
   return result.finish();
+}
+
+EmulatorOptions options_from(const Arguments& given) {
+  EmulatorOptions options;
+  if (given[arg_seed]) options.seed = static_cast<std::uint64_t>(to_integer(given[arg_seed]));
+  if (given[arg_workers]) {
+    const long long workers = to_integer(given[arg_workers]);
+    if (workers < 1 || workers > 1024)
+      throw InvalidValue("workers is " + std::to_string(workers) + ", expected 1 to 1024");
+    options.workers = static_cast<int>(workers);
+  }
+  return options;
+}
+
+PyObject* run_emulator(const Arguments& given) {
+  Call call;
+  prepare(given, call);
+  if (call.device != host_device)
+    throw InvalidValue("emulate() runs on the CPU: a is on " + call.a.device_name() +
+                       ", move all operands to the host");
+  const HardwareSpec hardware = hardware_in(given[arg_arch]);
+  const EmulatorOptions options = options_from(given);
+  if (call.out.object) {
+    const EmulatorReport report = emulate_all(call, hardware, options);
+    return Py_BuildValue("(ON)", call.out.object, report_object(report));
+  }
+  Result result(call.a, call.matmul.shape, call.out_dtype, nullptr, false);
+  call.matmul.d.data = result.data();
+  const EmulatorReport report = emulate_all(call, hardware, options);
+  return Py_BuildValue("(NN)", result.finish(), report_object(report));
 }
 
 Ref describe_view(const MatrixView& view) {
@@ -274,20 +347,22 @@ PyObject* describe(const Arguments& given) {
       call.waits ? Py_True : Py_False);
 }
 
-template <PyObject* (*body)(const Arguments&)>
+constexpr Signature gemm_signature{"gemm", false}, emulate_signature{"emulate", true};
+
+template <const Signature& signature, PyObject* (*body)(const Arguments&)>
 PyObject* entry(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
   try {
-    return body(parse(args, count, keywords));
+    return body(parse(signature, args, count, keywords));
   } catch (...) {
     set_python_error(std::current_exception());
     return nullptr;
   }
 }
 
-template <PyObject* (*body)(const Arguments&)>
+template <const Signature& signature, PyObject* (*body)(const Arguments&)>
 PyObject* make_function(PyObject* module, const char* name, const char* doc) {
   static PyMethodDef definition = {
-      name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&entry<body>)),
+      name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&entry<signature, body>)),
       METH_FASTCALL | METH_KEYWORDS, doc};
   return PyCFunction_NewEx(&definition, module, attribute(module, "__name__").get());
 }
@@ -316,11 +391,15 @@ void offer_nvrtc_folders() {
 }
 
 PyObject* make_gemm_function(PyObject* module) {
-  return make_function<run>(module, "gemm", gemm_docstring);
+  return make_function<gemm_signature, run>(module, "gemm", gemm_docstring);
+}
+
+PyObject* make_emulate_function(PyObject* module) {
+  return make_function<emulate_signature, run_emulator>(module, "emulate", emulate_docstring);
 }
 
 PyObject* make_describe_function(PyObject* module) {
-  return make_function<describe>(module, "_describe_call", describe_docstring);
+  return make_function<gemm_signature, describe>(module, "_describe_call", describe_docstring);
 }
 
 }  // namespace fastgemm::python
