@@ -6,13 +6,15 @@ from pathlib import Path
 
 import fastgemm
 
+FASTGEMM_ERRORS = (fastgemm.CompileError, fastgemm.DeviceError, fastgemm.EmulatorError)
+
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; 2 and one line on stderr where the user or the machine is at fault."""
     arguments = make_parser().parse_args(argv)
     try:
         return arguments.run(arguments) or 0
-    except (ValueError, TypeError, fastgemm.CompileError, fastgemm.DeviceError, OSError) as error:
+    except (ValueError, TypeError, OSError, *FASTGEMM_ERRORS) as error:
         print(f"fastgemm: error: {str(error).splitlines()[0]}", file=sys.stderr)
         return 2
 
@@ -34,8 +36,8 @@ def make_parser() -> Parser:
 
     add("info", info, "versions, driver, NVRTC, GPUs and kernel cache")
 
-    command = add("demo", demo, "plan, compile, run and check one product (no GPU: for an H100)")
-    command.add_argument("--size", nargs=3, type=int, default=(2048, 2048, 2048), metavar="N")
+    command = add("demo", demo, "plan, compile, run and check one product (no GPU: emulated)")
+    command.add_argument("--size", nargs=3, type=int, metavar="N")
 
     command = add("plan", show_plan, "which kernel a product gets, and why")
     add_problem(command)
@@ -171,4 +173,4 @@ def cmake_dir(_):
 def demo(arguments):
     from . import _demo
 
-    return _demo.run(*arguments.size)
+    return _demo.run(arguments.size)

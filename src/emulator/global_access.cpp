@@ -7,11 +7,11 @@
 namespace fastgemm::emulated {
 namespace {
 
-bool is_poison(DType dtype, const char* element) {
+bool holds_poison(DType dtype, const char* element) {
   if (dtype == DType::f32) {
     u32 bits;
     std::memcpy(&bits, element, sizeof bits);
-    return bits == POISON_F32;
+    return is_poison(bits);
   }
   u16 bits;
   std::memcpy(&bits, element, sizeof bits);
@@ -37,7 +37,7 @@ void World::store_elements(const char* instruction, void* address, const void* f
   const int size = static_cast<int>(size_of(array.dtype()));
   const char* data = static_cast<const char*>(from);
   for (int at = 0; at + size <= bytes; at += size)
-    if (is_poison(array.dtype(), data + at))
+    if (holds_poison(array.dtype(), data + at))
       fail(
           "uninitialized", instruction, hex(reinterpret_cast<std::uintptr_t>(address)),
           array.place(static_cast<char*>(address) + at) +

@@ -47,7 +47,7 @@ FASTGEMM_WIDE void tidy_nans(float* values, int count) {
   if (!any) return;
   for (int i = 0; i < count; ++i) {
     const u32 bits = __float_as_uint(values[i]);
-    if (is_nan(bits) && bits != POISON_F32) values[i] = __uint_as_float(NAN_F32);
+    if (is_nan(bits) && !is_poison(bits)) values[i] = __uint_as_float(NAN_F32);
   }
 }
 

@@ -8,21 +8,22 @@ namespace fastgemm::emulated {
 // A sum that depends on shared memory which it must not have read is this NaN. Arithmetic and
 // conversions hand it on; a store of it to global memory is an error. All other NaNs become the
 // hardware's own.
-constexpr u32 POISON_F32 = 0xffdead01, NAN_F32 = 0x7fffffff;
-constexpr u16 POISON_F16 = 0xfead, POISON_BF16 = 0xffed, NAN_16 = 0x7fff;
+constexpr u32 POISON_F32 = 0x7fdead01, NAN_F32 = 0x7fffffff;
+constexpr u16 POISON_F16 = 0x7ead, POISON_BF16 = 0x7fed, NAN_16 = 0x7fff;
 
 inline bool is_nan(u32 bits) { return (bits & 0x7fffffff) > 0x7f800000; }
+inline bool is_poison(u32 bits) { return (bits & 0x7fffffff) == POISON_F32; }
 
 inline u16 bfloat16_bits(float x) {
   const u32 bits = __float_as_uint(x);
-  if (is_nan(bits)) return bits == POISON_F32 ? POISON_BF16 : NAN_16;
+  if (is_nan(bits)) return is_poison(bits) ? POISON_BF16 : NAN_16;
   return static_cast<u16>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 inline u16 float16_bits(float x) {
   const u32 bits = __float_as_uint(x), magnitude = bits & 0x7fffffff;
   const u32 sign = bits >> 16 & 0x8000;
-  if (is_nan(bits)) return bits == POISON_F32 ? POISON_F16 : NAN_16;
+  if (is_nan(bits)) return is_poison(bits) ? POISON_F16 : NAN_16;
   if (magnitude >= 0x47800000) return static_cast<u16>(sign | 0x7c00);  // 65536 and more
   u32 half;
   if (magnitude < 0x38800000) {
