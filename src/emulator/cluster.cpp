@@ -4,16 +4,28 @@
 namespace fastgemm::emulated {
 
 // The arrival is relaxed: it orders nothing but what fences have made known (mbarrier.cpp).
-void World::cluster_sync() {
+void World::cluster_arrive() {
   Fiber& self = *current_;
+  if (self.cluster_arrivals > self.cluster_waits)
+    fail("barrier", "barrier.cluster.arrive", "", "arrives again without having waited");
   if (self.lane == 0) ++counters_[Op::bar_sync].executed;
-  cluster_barrier_.waiting.push_back(&self);
-  if (++cluster_barrier_.arrived < agents_.threads()) return wait_at("barrier.cluster");
-  cluster_barrier_.arrived = 0;
-  ++cluster_syncs_;
-  for (Fiber* fiber : cluster_barrier_.waiting)
-    if (fiber != &self) wake(*fiber);
-  cluster_barrier_.waiting.clear();
+  ++self.cluster_arrivals;
+  if (++cluster_arrived_ < agents_.threads()) return;
+  cluster_arrived_ = 0;
+  ++cluster_phase_;
+  for (Fiber* fiber : waiting_for_cluster_) wake(*fiber);
+  waiting_for_cluster_.clear();
+}
+
+void World::cluster_wait() {
+  Fiber& self = *current_;
+  if (self.cluster_arrivals == self.cluster_waits)
+    fail("barrier", "barrier.cluster.wait", "", "waits without having arrived");
+  while (cluster_phase_ < self.cluster_arrivals) {
+    waiting_for_cluster_.push_back(&self);
+    wait_at("barrier.cluster.wait");
+  }
+  ++self.cluster_waits;
 }
 
 // Registers go back to the CTA's pool or come out of it; who takes more waits until they are there.

@@ -17,7 +17,7 @@ Mbarrier& World::find_mbarrier(const char* instruction, u32 address, Spot& spot,
     fail("race", instruction, hex(address),
          "CTA " + std::to_string(spot.cta->block) + ", whose barrier this is, has ended");
   // Others of the cluster learn of it by the fence and a barrier of the cluster behind it.
-  const bool by_fence = barrier.fenced && cluster_syncs_ > barrier.fenced_at_sync;
+  const bool by_fence = barrier.fenced && self.cluster_waits > barrier.fenced_before;
   if (!ordered(self, barrier.made) && !by_fence)
     fail("race", instruction, hex(address),
          describe(barrier.made) + " initialises this mbarrier, with no barrier in between");
@@ -59,7 +59,7 @@ void World::fence_mbarrier_init() {
     Mbarrier& barrier = cta.mbarriers[offset];
     if (barrier.made.agent != current_->number) continue;
     barrier.fenced = true;
-    barrier.fenced_at_sync = cluster_syncs_;
+    barrier.fenced_before = current_->cluster_arrivals;
   }
   open.erase(std::remove_if(open.begin(), open.end(),
                             [&](u32 offset) { return cta.mbarriers[offset].fenced; }),

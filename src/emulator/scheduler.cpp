@@ -75,8 +75,9 @@ void World::reset(std::uint32_t cluster) {
     fiber.context.start(stacks_.at(fiber.number), Stacks::bytes(fiber.number), &World::begin,
                         &fiber);
   }
-  cluster_barrier_ = NamedBarrier();
-  cluster_syncs_ = 0;
+  cluster_phase_ = 0;
+  cluster_arrived_ = 0;
+  waiting_for_cluster_.clear();
   ready_warps_ = warps_.size() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << warps_.size()) - 1;
   fibers_left_ = static_cast<int>(fibers_.size());
 }
@@ -178,6 +179,22 @@ void World::fail(const char* kind, const std::string& instruction, const std::st
   __builtin_unreachable();
 }
 
+// The barrier that a thread waits at, and what that still lacks.
+std::string World::missing_at(const Fiber& fiber) const {
+  const std::string instruction = fiber.waits_at ? fiber.waits_at : "";
+  if (instruction == "bar.sync") {
+    const NamedBarrier& barrier = fiber.cta->barriers[fiber.waits_on];
+    return " " + std::to_string(fiber.waits_on) + ", where " + std::to_string(barrier.arrived) +
+           " of " + std::to_string(barrier.expected) + " threads are";
+  }
+  if (!fiber.waits_on) return {};
+  const u32 place = fiber.waits_on & ((1u << RANK_SHIFT) - 1);
+  const Mbarrier& barrier = fiber.cta->mbarriers.at(place - WINDOW);
+  return " at " + hex(fiber.waits_on) + ", whose phase " + std::to_string(barrier.phase) +
+         " lacks " + std::to_string(barrier.pending) + " arrivals and " +
+         std::to_string(barrier.bytes) + " bytes";
+}
+
 void World::fail_deadlock() {
   // The same place of neighbouring threads is said once.
   std::string where;
@@ -196,7 +213,7 @@ void World::fail_deadlock() {
       where += " have ended";
     } else {
       where += std::string(" wait at ") + (first.waits_at ? first.waits_at : "?");
-      if (first.waits_on) where += " on " + hex(first.waits_on);
+      where += missing_at(first);
     }
     i = end;
   }

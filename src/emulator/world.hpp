@@ -42,7 +42,6 @@ struct Fiber : Thread {
   Warp* warp = nullptr;
   Cta* cta = nullptr;
   bool done = false;
-  std::string (*describe)(const Fiber&) = nullptr;
   const char* waits_at = nullptr;  // the instruction, while it waits
   std::uint32_t waits_on = 0;      // and its barrier
 
@@ -56,6 +55,7 @@ struct Fiber : Thread {
   bool bulk_open = false;  // copies in the open group
   bool wgmma_fenced = false;
   bool dependent_wait_done = false;
+  std::uint32_t cluster_arrivals = 0, cluster_waits = 0;  // at the barrier of the cluster
 };
 
 // Where threads meet to execute one instruction together. Operands lie on their stacks.
@@ -113,8 +113,8 @@ struct Mbarrier {
   std::int64_t bytes = 0;                   // announced and not yet in
   std::uint32_t phase = 0;                  // that is under way
   Epoch made;
-  bool fenced = false;               // fence.mbarrier_init
-  std::uint32_t fenced_at_sync = 0;  // cluster barriers completed by then
+  bool fenced = false;              // fence.mbarrier_init
+  std::uint32_t fenced_before = 0;  // which arrival at the barrier of the cluster
   Gathering arriving;
   ClockRef completed;  // what the phase before brought
   std::vector<Fiber*> waiting;
@@ -171,7 +171,8 @@ class World final : public Machine {
   void bulk_commit_group() override;
   void bulk_wait_group_read(int pending) override;
   void fence_proxy_async() override;
-  void cluster_sync() override;
+  void cluster_arrive() override;
+  void cluster_wait() override;
   void setmaxnreg(int registers, bool increase) override;
   void griddepcontrol_wait() override;
   void griddepcontrol_launch_dependents() override;
@@ -186,6 +187,7 @@ class World final : public Machine {
   Fiber* next_ready();
   void switch_away();
   [[noreturn]] void fail_deadlock();
+  std::string missing_at(const Fiber& fiber) const;
   [[noreturn]] void fail(const char* kind, const std::string& instruction,
                          const std::string& address, const std::string& message);
   std::uint64_t random();
@@ -241,8 +243,9 @@ class World final : public Machine {
   std::vector<Warp> warps_;
   std::vector<Warpgroup> warpgroups_;
   std::vector<Cta> ctas_;
-  NamedBarrier cluster_barrier_;
-  std::uint32_t cluster_syncs_ = 0;
+  std::uint32_t cluster_phase_ = 0;  // of the cluster's barrier
+  int cluster_arrived_ = 0;
+  std::vector<Fiber*> waiting_for_cluster_;
 
   Context outside_;
   Fiber* current_ = nullptr;

@@ -201,6 +201,12 @@ FAULTS = {
     "reads before the kernel ahead has ended": sm90(
         KERNEL_90, "    ptx::griddepcontrol_wait();\n", "", "race"
     ),
+    "partial sums are read before they are written": sm90(
+        "reduce_splits.cuh", "ptx::griddepcontrol_wait();", "{}", "race", split_k=2
+    ),
+    "a split is left out": sm80(
+        "reduce_splits.cuh", "split < p.splits", "split + 1 < p.splits", "wrong", split_k=3
+    ),
     "more registers than there are": sm90(
         KERNEL_90,
         "setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232",

@@ -7,7 +7,10 @@
 namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE u32 cluster_cta_rank() { return emulated::running->cluster_rank; }
-FASTGEMM_DEVICE void cluster_sync() { emulated::machine().cluster_sync(); }
+FASTGEMM_DEVICE void cluster_sync() {
+  emulated::machine().cluster_arrive();
+  emulated::machine().cluster_wait();
+}
 template <int COUNT>
 FASTGEMM_DEVICE void setmaxnreg_dec() {
   emulated::machine().setmaxnreg(COUNT, false);

@@ -74,7 +74,8 @@ class Machine {
   virtual void bulk_wait_group_read(int pending) = 0;
   virtual void fence_proxy_async() = 0;
 
-  virtual void cluster_sync() = 0;
+  virtual void cluster_arrive() = 0;
+  virtual void cluster_wait() = 0;
   virtual void setmaxnreg(int registers, bool increase) = 0;
   virtual void griddepcontrol_wait() = 0;
   virtual void griddepcontrol_launch_dependents() = 0;
