@@ -36,8 +36,10 @@ def thin():
 
 
 def odd():
-    return [
+    cubes = [Shape("odd cube", s, s, s) for s in (999, 1999, 3999)]
+    return cubes + [
         Shape("odd", 1000, 1000, 1000),
+        Shape("odd", 3000, 5000, 2468),
         Shape("odd", 197, 3072, 768),
         Shape("odd", 4088, 4104, 4072),
         Shape("odd", 2047, 2049, 2051),

@@ -57,10 +57,11 @@ Field(const char*, std::optional<T> GemmConfig::*, T KernelConfig::*) -> Field<T
 #define FIELD(name) \
   Field { #name, &GemmConfig::name, &KernelConfig::name }
 constexpr std::tuple fields = {
-    FIELD(block_m),      FIELD(block_n),   FIELD(block_k),       FIELD(warp_m),
-    FIELD(warp_n),       FIELD(split_k),   FIELD(num_stages),    FIELD(swizzle),
-    FIELD(raster_group), FIELD(swap_ab),   FIELD(staged_stores), FIELD(cluster_m),
-    FIELD(cluster_n),    FIELD(multicast), FIELD(tma_stores),    FIELD(dependent_launch),
+    FIELD(block_m),      FIELD(block_n),    FIELD(block_k),          FIELD(warp_m),
+    FIELD(warp_n),       FIELD(split_k),    FIELD(num_stages),       FIELD(swizzle),
+    FIELD(raster_group), FIELD(swap_ab),    FIELD(staged_stores),    FIELD(repack_a),
+    FIELD(repack_b),     FIELD(cluster_m),  FIELD(cluster_n),        FIELD(cluster_k),
+    FIELD(multicast),    FIELD(tma_stores), FIELD(dependent_launch), FIELD(prefetch),
 };
 #undef FIELD
 
@@ -176,6 +177,7 @@ nb::dict cost_dict(const Cost& cost) {
   fields["l2_us"] = cost.l2_us;
   fields["dram_us"] = cost.dram_us;
   fields["copy_us"] = cost.copy_us;
+  fields["repack_us"] = cost.repack_us;
   fields["reduce_us"] = cost.reduce_us;
   fields["overhead_us"] = cost.overhead_us;
   fields["waves"] = cost.waves;

@@ -83,7 +83,7 @@ What gemm() would do with these arguments: its problems, device and stream. Comp
 constexpr const char* config_docstring =
     R"(What of a kernel is fixed; every field that is None stays the planner's. Immutable.
 
-family: "sm90", "sm80", "sm75" or "sm70", the kernel family.
+family: "sm90", "sm80", "sm75", "sm70" or "gemv", the kernel family.
 strategy: name of a tiling strategy, see strategies().
 block_m, block_n, block_k: block tile, in elements: what a CTA computes, and its step along K.
 warp_m, warp_n: warp tile, in elements: the part of block_m x block_n of one warp (sm90: of one warpgroup).
@@ -91,12 +91,20 @@ split_k: parts of K that are summed up independently and added in a fixed order;
 num_stages: depth of the shared-memory ring along K; 1 is off.
 swizzle: permute 16-byte chunks of shared memory against bank conflicts.
 raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
-swap_ab: compute the transposed product, so that rows and columns change sides (family sm90).
+swap_ab: compute the transposed product, so that rows and columns change sides (families sm90 and gemv).
 staged_stores: the result goes through shared memory; False writes it straight from registers.
+repack_a, repack_b: the operand is first copied into a workspace, in aligned rows of whole 128-byte lines.
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
+cluster_k: CTAs of a cluster that share K of one block tile and add up inside the cluster (family sm90); 1 is off.
 multicast: a cluster fetches the operands that its CTAs share once (family sm90).
 tma_stores: the result leaves by the TMA; False uses ordinary stores (family sm90).
-dependent_launch: the kernel starts while the one before it in the stream still runs (family sm90).)";
+dependent_launch: the kernel starts while the one before it in the stream still runs (sm90; gemv from compute
+  capability 9.0 on).
+prefetch: with dependent_launch, the first k-tiles of A (swap_ab: of B) go to L2 meanwhile (family sm90).
+
+Family gemv has no swizzle, raster groups, clusters, staged or TMA stores, and no repacking. There block_m is the
+rows that are computed at once (1 to 8), block_n and warp_n the columns of a CTA and of a warp, block_k the part of
+K that a CTA reads in one step, and num_stages the groups of eight elements of K that a lane reads at once.)";
 
 constexpr const char* hardware_spec_docstring =
     R"(One GPU: a row of the parameter table, or a live device that told its own numbers.

@@ -31,8 +31,10 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.block_k != 64 && k.block_k != 128 && k.block_k != 256)
     return "family sm90 needs block_k 64, 128 or 256: whole 128-byte swizzle atoms";
   if (!k.swizzle) return "family sm90 needs the swizzle: the TMA and wgmma are told of it";
-  if (k.warp_m != 64 && k.warp_m != 128)
-    return "family sm90 needs warp_m 64 or 128, the rows of a warpgroup";
+  if (k.warp_m != 128 && (k.warp_m < 8 || k.warp_m > 64 || k.warp_m % 8 != 0))
+    return "family sm90 needs warp_m 128 or a multiple of 8 up to 64, the rows of a warpgroup";
+  if (k.a_major == Major::mn && k.warp_m % 64 != 0)
+    return "family sm90 needs warp_m a multiple of 64 where A is contiguous along m";
   if (k.block_m < k.warp_m || k.block_m % k.warp_m != 0 || k.block_m / k.warp_m > 3 ||
       k.block_m > 256)
     return "family sm90 has 1 to 3 consumer warpgroups: block_m has to be 1, 2 or 3 times warp_m, "
@@ -41,8 +43,18 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
     return "family sm90 needs block_n a multiple of 16 up to 256, and warp_n equal to it";
   if (k.b_major == Major::mn && k.block_n % 64 != 0)
     return "family sm90 needs block_n a multiple of 64 where B is contiguous along n";
-  if (k.cluster_m < 1 || k.cluster_n < 1 || k.cluster() > 2) return "clusters are 1x1, 2x1 or 1x2";
-  if (k.multicast && k.cluster() == 1) return "multicast needs a cluster: cluster_m or cluster_n 2";
+  const int cluster_tiles = k.cluster_m * k.cluster_n;
+  if (k.cluster_m < 1 || k.cluster_n < 1 || cluster_tiles > 2)
+    return "clusters are 1x1, 2x1 or 1x2";
+  if (k.cluster_k != 1 && k.cluster_k != 2 && k.cluster_k != 4 && k.cluster_k != 8)
+    return "cluster_k has to be 1, 2, 4 or 8";
+  if (k.cluster_k > 1 && cluster_tiles > 1)
+    return "cluster_k above 1 needs cluster_m and cluster_n 1";
+  if (k.cluster_k < k.block_n / 16 && k.block_n / 16 % k.cluster_k != 0)
+    return "cluster_k shares block_n out in 16s: a multiple of 16 * cluster_k, or fewer";
+  if (k.prefetch && !k.dependent_launch) return "prefetch needs dependent_launch";
+  if (k.multicast && cluster_tiles == 1)
+    return "multicast needs a cluster: cluster_m or cluster_n 2";
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
@@ -51,9 +63,37 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   return {};
 }
 
+std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
+  if (k.swizzle || k.staged_stores || k.raster_group != 0 || k.cluster_m != 1 || k.cluster_n != 1 ||
+      k.multicast || k.tma_stores || k.repack_a || k.repack_b)
+    return "family gemv reads each element of B once, into registers: it has no swizzle, raster "
+           "groups, clusters, multicast, staged or TMA stores, or repacking";
+  if (k.dependent_launch && arch.cc < 90)
+    return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
+  if (k.block_m < 1 || k.block_m > 8 || k.warp_m != k.block_m)
+    return "family gemv needs block_m 1 to 8, and warp_m equal to it";
+  const bool k_major = k.b_major == Major::k;
+  const auto power_of_two = [](int x) { return x > 0 && (x & (x - 1)) == 0; };
+  if (!power_of_two(k.warp_n) || k.warp_n > (k_major ? 8 : 256) || (!k_major && k.warp_n < 8))
+    return k_major ? "family gemv needs warp_n 1, 2, 4 or 8 where k is contiguous in B: columns of "
+                     "a lane"
+                   : "family gemv needs warp_n 8, 16 .. 256 where n is contiguous in B: eight "
+                     "columns a lane";
+  if (k.num_stages < 1 || k.num_stages > 8) return "family gemv needs num_stages 1 to 8";
+  if (k.block_n < k.warp_n || k.block_n % k.warp_n != 0 || k.block_n > 4096)
+    return "family gemv needs block_n a multiple of warp_n, up to 4096";
+  if (k.block_k < 1 || k.block_k > 1 << 16 || k.block_k % gemv_warp_k(k) != 0)
+    return "family gemv needs block_k a multiple of the " + std::to_string(gemv_warp_k(k)) +
+           " elements of K that a warp reads in one step, up to 65536";
+  if (k.threads() > 1024)
+    return "has " + std::to_string(k.threads()) +
+           " threads, the limit is 1024: make block_n or block_k smaller";
+  return {};
+}
+
 std::string refuse_shape(const KernelConfig& k) {
-  if (k.cluster_m != 1 || k.cluster_n != 1 || k.multicast || k.swap_ab || k.tma_stores ||
-      k.dependent_launch)
+  if (k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.swap_ab ||
+      k.tma_stores || k.dependent_launch || k.prefetch)
     return std::string("family ") + name(k.family) +
            " has no clusters, multicast, swapped operands, TMA stores or dependent launch: they "
            "need family sm90";
@@ -78,7 +118,10 @@ std::string refuse_shape(const KernelConfig& k) {
 
 std::string check(const KernelConfig& k, const HardwareSpec& hw) {
   std::string why = refuse_instructions(k, hw.arch);
-  if (why.empty()) why = k.family == Family::sm90 ? refuse_shape_sm90(k) : refuse_shape(k);
+  if (why.empty())
+    why = k.family == Family::sm90   ? refuse_shape_sm90(k)
+          : k.family == Family::gemv ? refuse_shape_gemv(k, hw.arch)
+                                     : refuse_shape(k);
   if (why.empty() && (k.num_stages < 1 || k.num_stages > 32)) why = "num_stages has to be 1..32";
   if (why.empty() && (k.split_k < 1 || k.split_k > 1024))
     why = "split_k has to be 1..1024 (1: off)";

@@ -16,6 +16,7 @@ const char* device_type(DType t) {
 const char* device_major(Major m) { return m == Major::k ? "Major::K" : "Major::MN"; }
 const char* device_bool(bool b) { return b ? "true" : "false"; }
 int device_family(Family f) {
+  if (f == Family::gemv) return 0;
   if (f == Family::sm90) return 90;
   return f == Family::sm70 ? 70 : f == Family::sm75 ? 75 : 80;
 }
@@ -45,26 +46,39 @@ std::string kernel_name(const KernelConfig& k) {
   s += std::string("_") + (k.a_major == Major::k ? "k" : "m") + (k.b_major == Major::k ? "k" : "n");
   s += "_" + n(k.block_m) + "x" + n(k.block_n) + "x" + n(k.block_k) + "_warp" + n(k.warp_m) + "x" +
        n(k.warp_n);
-  s += "_stages" + n(k.num_stages) + "_raster" + n(k.raster_group);
+  s += "_stages" + n(k.num_stages);
+  if (k.family != Family::gemv) s += "_raster" + n(k.raster_group);
   if (k.cluster() > 1)
-    s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + (k.multicast ? "" : "_unicast");
+    s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + "x" + n(k.cluster_k) +
+         (k.multicast ? "" : "_unicast");
   if (k.split_k > 1) s += "_splitk";
   if (k.swap_ab) s += "_swapped";
+  if (k.repack_a || k.repack_b)
+    s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
   if (k.tma_stores) s += "_tmastores";
-  if (k.dependent_launch) s += "_pdl";
-  if (!k.swizzle) s += "_plain";
-  if (!k.staged_stores) s += "_direct";
+  if (k.dependent_launch) s += k.prefetch ? "_pdl_prefetch" : "_pdl";
+  if (!k.swizzle && k.family != Family::gemv) s += "_plain";
+  if (!k.staged_stores && k.family != Family::gemv) s += "_direct";
   s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
   if (k.has_c) s += "_c";
   return s;
 }
+
+std::string repack_kernel_name(const KernelConfig& k) { return kernel_name(k) + "_repack"; }
 
 std::string reduce_kernel_name(const KernelConfig& k) { return kernel_name(k) + "_reduce"; }
 
 std::string kernel_source(const KernelConfig& k) {
   Source s;
   const bool sm90 = k.family == Family::sm90, split = k.split_k > 1;
-  s.line(std::string("#include \"fastgemm/device/gemm_kernel") + (sm90 ? "_sm90" : "") + ".cuh\"");
+  const bool repack = k.repack_a || k.repack_b;
+  const bool gemv = k.family == Family::gemv;
+  s.line(std::string("#include \"fastgemm/device/") +
+         (gemv   ? "gemv_kernel"
+          : sm90 ? "gemm_kernel_sm90"
+                 : "gemm_kernel") +
+         ".cuh\"");
+  if (repack) s.line("#include \"fastgemm/device/repack.cuh\"");
   if (split) s.line("#include \"fastgemm/device/reduce_splits.cuh\"");
   s.line("using namespace fastgemm;");
   s.line("struct Config {");
@@ -88,8 +102,10 @@ std::string kernel_source(const KernelConfig& k) {
   if (sm90) {
     s.constant("CLUSTER_M", k.cluster_m);
     s.constant("CLUSTER_N", k.cluster_n);
+    s.constant("CLUSTER_K", k.cluster_k);
     s.constant("MULTICAST", k.multicast);
     s.constant("TMA_STORES", k.tma_stores);
+    s.constant("PREFETCH", k.prefetch);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);
@@ -107,9 +123,15 @@ std::string kernel_source(const KernelConfig& k) {
     s.line("  gemm_kernel_sm90<Config>(params, a_map, b_map, d_map);");
   } else {
     s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params) {");
-    s.line("  gemm_kernel<Config>(params);");
+    s.line(std::string("  ") + (gemv ? "gemv" : "gemm") + "_kernel<Config>(params);");
   }
   s.line("}");
+  if (repack) {
+    s.line("extern \"C\" __global__ void __launch_bounds__(REPACK_THREADS)");
+    s.line(repack_kernel_name(k) + "(const __grid_constant__ RepackParams params) {");
+    s.line("  repack<Config::DEPENDENT_LAUNCH>(params);");
+    s.line("}");
+  }
   if (split) {
     s.line("struct Finish : Config {");
     s.line(std::string("  using Output = ") + device_type(k.out) + ";");

@@ -12,20 +12,23 @@ namespace {
 
 constexpr int warpgroup = 128;  // threads
 
-constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90};
+constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90,
+                               Family::gemv};
 
 // The fields that wishes and kernels have in common, for ==, hash and text: a new one stands in
 // both lists.
 template <class Config>
 auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
-                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.cluster_m,
-                  c.cluster_n, c.multicast, c.tma_stores, c.dependent_launch);
+                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.repack_a,
+                  c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k, c.multicast, c.tma_stores,
+                  c.dependent_launch, c.prefetch);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",    "block_m",    "block_n",   "block_k",      "warp_m",          "warp_n",
-    "split_k",   "num_stages", "swizzle",   "raster_group", "swap_ab",         "staged_stores",
-    "cluster_m", "cluster_n",  "multicast", "tma_stores",   "dependent_launch"};
+    "family",     "block_m",          "block_n",   "block_k",      "warp_m",    "warp_n",
+    "split_k",    "num_stages",       "swizzle",   "raster_group", "swap_ab",   "staged_stores",
+    "repack_a",   "repack_b",         "cluster_m", "cluster_n",    "cluster_k", "multicast",
+    "tma_stores", "dependent_launch", "prefetch"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -50,6 +53,8 @@ const char* name(Family family) {
       return "sm80";
     case Family::sm90:
       return "sm90";
+    case Family::gemv:
+      return "gemv";
   }
   return "?";
 }
@@ -103,39 +108,57 @@ std::string KernelConfig::str() const {
   std::string s = std::string(name(family)) + " " + std::to_string(block_m) + "x" +
                   std::to_string(block_n) + "x" + std::to_string(block_k) + ", warp " +
                   std::to_string(warp_m) + "x" + std::to_string(warp_n) + ", " +
-                  std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages") +
-                  ", raster " + std::to_string(raster_group);
+                  std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages");
+  if (family != Family::gemv) s += ", raster " + std::to_string(raster_group);
   if (split_k > 1) s += ", K split in " + std::to_string(split_k);
   if (cluster() > 1)
-    s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) +
-         (multicast ? "" : " without multicast");
+    s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) + "x" +
+         std::to_string(cluster_k) + (multicast || cluster_k > 1 ? "" : " without multicast");
   if (swap_ab) s += ", operands swapped";
+  if (repack_a || repack_b)
+    s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
   if (tma_stores) s += ", TMA stores";
-  if (dependent_launch) s += ", dependent launch";
-  if (!swizzle) s += ", no swizzle";
-  if (!staged_stores) s += ", direct stores";
+  if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
+  if (!swizzle && family != Family::gemv) s += ", no swizzle";
+  if (!staged_stores && family != Family::gemv) s += ", direct stores";
   return s;
 }
 
 int KernelConfig::threads() const {
   if (family == Family::sm90) return (block_m / warp_m + 1) * warpgroup;
+  if (family == Family::gemv) return block_n / warp_n * (block_k / gemv_warp_k(*this)) * 32;
   return block_m / warp_m * (block_n / warp_n) * 32;
 }
 
+int finished_cols(const KernelConfig& c) { return std::max(c.block_n / c.cluster_k, 16); }
+
 int store_panel_cols(const KernelConfig& c) {
-  return c.block_n % 64 == 0 ? 64 : c.block_n % 32 == 0 ? 32 : 16;
+  const int cols = finished_cols(c);
+  return cols % 64 == 0 ? 64 : cols % 32 == 0 ? 32 : 16;
+}
+
+int gemv_warp_k(const KernelConfig& c) {
+  const int lanes_k = c.b_major == Major::k ? 32 : 32 * 8 / c.warp_n;
+  return lanes_k * 8 * c.num_stages;
 }
 
 int shared_bytes(const KernelConfig& c) {
+  if (c.family == Family::gemv) return c.block_k / gemv_warp_k(c) * c.block_m * c.block_n * 4;
   // The epilogue's staging panels (device/epilogue.cuh): rows padded by 8, float32.
   const auto panel = [](int rows, int cols) { return rows * (cols + 8) * 4; };
   const int ring = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages;
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
     const int consumers = c.block_m / c.warp_m;
-    const int store_panels = 16 * 1024;  // of a warpgroup, device/epilogue_sm90.cuh
+    const int store_panels =
+        2 * std::min(finished_cols(c), 64) * 64 * 2;  // of a warpgroup, device/epilogue_sm90.cuh
     const int staging = c.tma_stores ? store_panels : c.staged_stores ? 4 * panel(16, 32) : 0;
-    return ring + barriers + consumers * staging;
+    // device/cluster_sum.cuh: what a CTA receives, and two barriers.
+    const int slot = static_cast<int>(ceil_div(c.warp_m, 64)) * 64 * finished_cols(c) * 4;
+    const int sums = c.cluster_k > 1 ? c.cluster_k * consumers * slot + 16 : 0;
+    // WGMMA reads 64 rows of A, whether a warpgroup has them or not.
+    const int read = ring - c.block_n * c.block_k * 2 + (64 - std::min(c.warp_m, 64)) * 128;
+    return std::max(ring + barriers + consumers * staging + sums, read);
   }
   if (!c.staged_stores) return ring;
   const int warps = c.threads() / 32;
@@ -145,7 +168,16 @@ int shared_bytes(const KernelConfig& c) {
 }
 
 int estimated_registers(const KernelConfig& c) {
-  if (c.family == Family::sm90) return c.warp_m * c.block_n / warpgroup + 40;
+  if (c.family == Family::gemv) {
+    // Sums, eight elements of A's rows, and the reads of B with all that they remember.
+    const int cols = c.b_major == Major::k ? c.warp_n : 8;
+    const bool aligned = c.b_copy_bytes == 16;
+    return c.block_m * (cols + 8) + cols * c.num_stages * (aligned ? 4 : 13) + (aligned ? 28 : 66);
+  }
+  if (c.family == Family::sm90)
+    return static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
+               (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup +
+           40;
   const int accumulators = c.warp_m * c.warp_n / 32;
   const int per_fragment = c.family == Family::sm70 ? 8 : 4;
   const int fragments = 2 * per_fragment * (c.warp_m + c.warp_n) / 16;
@@ -164,7 +196,7 @@ int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
 }
 
 int launch_ctas_per_sm(const KernelConfig& c) {
-  const bool one_consumer = c.block_m == c.warp_m, narrow = c.block_n < 64;
+  const bool one_consumer = c.block_m == c.warp_m, narrow = c.block_n < 64 || c.prefetch;
   return c.family == Family::sm90 && one_consumer && !narrow && estimated_registers(c) <= 128 ? 2
                                                                                               : 1;
 }
@@ -182,14 +214,24 @@ int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {
 double block_tiles(const KernelConfig& c, const GemmProblem& p) {
   return static_cast<double>(ceil_div(tiles_m(c, p), c.cluster_m) * c.cluster_m) *
          static_cast<double>(ceil_div(tiles_n(c, p), c.cluster_n) * c.cluster_n) *
-         static_cast<double>(p.batch) * c.split_k;
+         static_cast<double>(p.batch) * c.split_k * c.cluster_k;
+}
+
+std::int64_t clusters_of(int ctas, const HardwareSpec& hw) {
+  // A cluster's CTAs run on the SMs of one GPC, which are not a multiple of four: of 132 SMs, 30
+  // clusters of four find room (measured on an H200), 14 of eight (from the same GPCs).
+  const double room = ctas <= 2 ? 1.0 : ctas == 4 ? 30 * 4 / 132.0 : 14 * 8 / 132.0;
+  return std::max(static_cast<int>(room * hw.sms) / ctas, 1);
+}
+
+std::int64_t clusters_at_once(const KernelConfig& c, const HardwareSpec& hw) {
+  return clusters_of(c.cluster(), hw) * std::max(1, ctas_per_sm(c, hw));
 }
 
 std::int64_t grid_size(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double tiles = std::min(block_tiles(c, p), 1e18);  // beyond any grid, within 64 bits
   if (c.family != Family::sm90) return static_cast<std::int64_t>(tiles);
-  const std::int64_t clusters_at_once = std::max(hw.sms * ctas_per_sm(c, hw) / c.cluster(), 1);
-  return std::min(static_cast<std::int64_t>(tiles), clusters_at_once * c.cluster());
+  return std::min(static_cast<std::int64_t>(tiles), clusters_at_once(c, hw) * c.cluster());
 }
 
 }  // namespace fastgemm

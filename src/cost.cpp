@@ -13,28 +13,73 @@ double copy_instructions(int copy_bytes) {
   return copy_bytes == 16 ? 6 : copy_bytes > 2 ? 16.0 / copy_bytes * 6 : 8 * 8;
 }
 
+Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  const double cycles_per_us = hw.clock_ghz * 1e3;
+  const double ctas = block_tiles(c, p);
+  const int resident = std::max(1, ctas_per_sm(c, hw));
+  const double ctas_of_busiest_sm = std::ceil(ctas / hw.sms);
+  const double k = static_cast<double>(k_tiles_of_split(c, p)) * c.block_k;
+  const int cols = c.b_major == Major::k ? c.warp_n : 8;  // of a lane
+
+  Cost r;
+  r.waves = ctas / (hw.sms * static_cast<double>(resident));
+  const double unique = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
+                        static_cast<double>(p.m) * p.n * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
+  r.dram_us = unique * static_cast<double>(p.batch) / (0.95 * hw.dram_gbps * 1e3);
+
+  // B's bytes through the port of the busiest SM: what its lanes keep under way while memory is
+  // busy, 1500 cycles, 64 a cycle at most. A comes from L1 but for the first CTA.
+  const double under_way = std::min(ctas_of_busiest_sm, static_cast<double>(resident)) *
+                           c.threads() * cols * c.num_stages * 16;
+  const double b_bytes = ctas_of_busiest_sm * c.block_n * k * 2;
+  const double a_bytes = c.block_m * k * 2;
+  r.l2_us = (b_bytes + a_bytes) / std::min(64.0, under_way / 1500) / cycles_per_us;
+  // What a CTA takes by itself: its start and end, and a latency for each step.
+  const double cta_us = (700 + 1100 * static_cast<double>(k_tiles_of_split(c, p))) / cycles_per_us;
+  const double rounds = std::ceil(ctas_of_busiest_sm / resident);
+
+  // Instructions of a chunk of eight: reading it, unpacking it and its share of A, the products.
+  // Elements that do not lie side by side are read one by one, with a line of memory each.
+  const bool side_by_side = c.b_major == Major::k ? p.b.row_stride == 1 : p.b.col_stride == 1;
+  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 400;
+  const double instructions =
+      10 + unaligned + 8 + c.block_m * (8 + 10.0 / (c.b_major == Major::k ? c.warp_n : 8));
+  r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + 1200 / cycles_per_us;
+  if (c.split_k > 1)
+    r.reduce_us =
+        4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
+  r.total_us = r.reduce_us + r.overhead_us + 0.07 * r.tensor_us + 0.1 * cta_us +
+               std::max({r.dram_us, r.l2_us, 1.25 * r.tensor_us, rounds * cta_us});
+  return r;
+}
+
 }  // namespace
 
 Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  if (c.family == Family::gemv) return gemv_cost(c, p, hw);
   const bool sm90 = c.family == Family::sm90;
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
   const int resident = std::max(1, ctas_per_sm(c, hw));
-  const double k_tiles = static_cast<double>(k_tiles_of_split(c, p));
+  const double k_tiles = static_cast<double>(k_tiles_of_cta(c, p));
 
   const double tiles = block_tiles(c, p);
-  const double tiles_of_busiest_sm = std::ceil(tiles / (hw.sms / c.cluster() * c.cluster()));
+  const double at_once = static_cast<double>(clusters_of(c.cluster(), hw) * c.cluster());
+  const double tiles_of_busiest_sm = std::ceil(tiles / at_once);
   const double rounds = std::ceil(tiles_of_busiest_sm / resident);
 
   // Of one k-tile of one block tile, in cycles of its SM.
   const double flops_per_clock =
       hw.arch.mma_flops_per_clock * (sm90 ? 1.0 : hw.arch.mma_sync_share);
-  const double tensor = 2.0 * c.block_m * c.block_n * c.block_k / flops_per_clock;
+  // WGMMA multiplies 64 rows, whether the tile has them or not.
+  const double rows = sm90 ? c.block_m / c.warp_m * ceil_div(c.warp_m, 64) * 64 : c.block_m;
+  const double tensor = 2.0 * rows * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = sm90 ? 0.75 * c.block_m / 64.0 * (64 + c.block_n) * c.block_k *
-                                           in_size  // 0.75: fits measurements
-                                     : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k *
-                                           in_size * (c.family == Family::sm70 ? 2 : 1);
+  const double fragment_bytes =
+      sm90 ? 0.75 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size  // 0.75: fits measurements
+           : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
+                 (c.family == Family::sm70 ? 2 : 1);
   const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
   const double copies = sm90 ? 0
                              : (c.block_m * copy_instructions(c.a_copy_bytes) +
@@ -42,9 +87,14 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                                    c.block_k / 8 / 32 / 4;
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.
-  const double fetch_latency = c.family >= Family::sm80 ? 900 : 1200;
+  const double fetch_latency = sm90 ? 1900 : c.family == Family::sm80 ? 900 : 1200;
   const double chain = 60.0 + c.block_k / 16 * 40.0;
-  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1));
+  // Single elements come through registers: a thread waits for each of its chunks.
+  const auto waits = [&](int block, int copy_bytes) -> double {
+    return sm90 || copy_bytes > 2 ? 0 : 700.0 * ceil_div(block * c.block_k / 8, c.threads());
+  };
+  const double latency = std::max(chain, fetch_latency / std::max(c.num_stages - 1, 1)) +
+                         waits(c.block_m, c.a_copy_bytes) + waits(c.block_n, c.b_copy_bytes);
 
   // What the SM's L2 port carries; with multicast a shared operand comes once for the cluster. Rows
   // of a k-tile that do not begin with a line of 128 bytes touch two.
@@ -70,8 +120,11 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
       static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
   const double dram_bytes = unique * static_cast<double>(p.batch);
-  r.dram_us =
-      dram_bytes / (0.95 * hw.dram_gbps * 1e3);  // of the data sheet's rate, reads reach this
+  // Of the data sheet's rate, reads reach 0.95. When few SMs are left with a tile, each can draw
+  // 1.6 times its share, no more.
+  const double full = std::floor(tiles / at_once) * at_once, rest = tiles - full;
+  const double tail = rest / std::min(1.0, 1.6 * rest / hw.sms + 1e-9);
+  r.dram_us = dram_bytes / (0.95 * hw.dram_gbps * 1e3) * (full + tail) / tiles;
 
   // L2 feeds an SM up to 64 bytes a cycle, all SMs together 56 each, less where the bytes come from
   // DRAM.
@@ -84,13 +137,16 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // tile get in their way.
   const double tile_out = c.block_m * c.block_n * out_size;
   const double panels = c.warp_m * c.block_n * out_size / 8192;
-  const double epilogue =
-      c.tma_stores ? 300 + 250 * panels : 600 + (tile_out + c.block_m * c.block_n * 8.0) / 128;
+  // Single elements of D cost a warp about 18 instructions a row of 32.
+  const double elements = c.d_vector == 1 ? c.block_m * c.block_n * 18.0 / 32 / 4 : 0;
+  const double epilogue = c.tma_stores
+                              ? 300 + 250 * panels
+                              : 600 + elements + (tile_out + c.block_m * c.block_n * 8.0) / 128;
   // sm80 starts a new CTA and fills its ring anew.
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 2) : epilogue + 800;
   const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster() > 1 ? 0.8 : 0.0) +
-                  (1500 + epilogue) / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster_m * c.cluster_n > 1 ? 0.8 : 0.0) +
+                  (c.cluster_k > 1 ? 0.4 : 0.0) + (1500 + epilogue) / cycles_per_us;
   // The workspace's allocation and the second kernel, and the partial sums through L2 in both
   // directions.
   if (c.split_k > 1)

@@ -76,6 +76,7 @@ enum CUdevice_attribute : unsigned {
 
 enum CUfunction_attribute : unsigned {
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
 };
 
 enum CUstreamCaptureStatus : unsigned {
@@ -113,7 +114,7 @@ enum CUtensorMapSwizzle : unsigned {
 
 enum CUtensorMapL2promotion : unsigned {
   CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
-  CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
 };
 
 enum CUtensorMapFloatOOBfill : unsigned {

@@ -89,7 +89,7 @@ void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int
 
   // A graph may be replayed at any time: its kernels stay loaded.
   if (!ready.kernel->captured && is_capturing(stream)) ready.kernel->captured = true;
-  launch(*ready.launchable, *ready.kernel, oriented(ready.launchable->config, problem), stream);
+  launch(*ready.launchable, *ready.kernel, problem, stream);
 }
 
 }  // namespace fastgemm

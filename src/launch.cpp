@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "planner.hpp"
+#include "repack.hpp"
 #include "tensor_map.hpp"
 #include "workspace.hpp"
 
 namespace fastgemm {
+
 Launchable launchable_of(const Plan& plan) {
   const GemmProblem as_computed = oriented(plan.kernel, plan.problem);
   Launchable l{};
@@ -106,6 +108,22 @@ void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProb
           kernel, p, stream);
 }
 
+void launch_repack(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p,
+                   const GemmProblem& q, Stream stream) {
+  RepackParams params = repack_params(p, q, repack_of(l.config));
+  void* arguments[] = {&params};
+  enqueue(kernel.repack, params.operand[0].ctas + params.operand[1].ctas, REPACK_THREADS, 0,
+          l.config.dependent_launch, arguments, kernel, p, stream);
+}
+
+void launch_reduce(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& partial,
+                   const GemmProblem& p, Stream stream) {
+  GemmParams from = params_of(l, partial), to = params_of(l, p);
+  void* arguments[] = {&from, &to};
+  enqueue(kernel.reduce, reduce_ctas(p), REDUCE_THREADS, 0, l.config.dependent_launch, arguments,
+          kernel, p, stream);
+}
+
 }  // namespace
 
 bool is_capturing(Stream stream) {
@@ -115,15 +133,22 @@ bool is_capturing(Stream stream) {
 }
 
 void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p, Stream stream) {
-  if (l.config.split_k == 1) return launch_gemm(l, kernel, p, stream);
+  const Repack which = repack_of(l.config);
+  const std::size_t copies = repack_bytes(p, which);
+  const std::size_t sums =
+      l.config.split_k > 1 ? workspace_bytes(oriented(l.config, p), l.config) : 0;
+  if (copies + sums == 0) return launch_gemm(l, kernel, oriented(l.config, p), stream);
 
-  const Workspace workspace(kernel.device, workspace_bytes(p, l.config), stream);
-  const GemmProblem partial = partial_problem(p, workspace.data());
+  const Workspace workspace(kernel.device, copies + sums, stream);
+  const GemmProblem q = repacked(p, which, workspace.data());
+  if (copies > 0) launch_repack(l, kernel, p, q, stream);
+  const GemmProblem computed = oriented(l.config, q);
+  if (sums == 0) return launch_gemm(l, kernel, computed, stream);
+
+  const GemmProblem partial =
+      partial_problem(computed, static_cast<char*>(workspace.data()) + copies);
   launch_gemm(l, kernel, partial, stream);
-  GemmParams from = params_of(l, partial), to = params_of(l, p);
-  void* arguments[] = {&from, &to};
-  enqueue(kernel.reduce, reduce_ctas(p), REDUCE_THREADS, 0, l.config.dependent_launch, arguments,
-          kernel, p, stream);
+  launch_reduce(l, kernel, partial, computed, stream);
 }
 
 }  // namespace fastgemm

@@ -31,7 +31,8 @@ std::uint32_t reduce_ctas(const GemmProblem& problem);
 
 bool is_capturing(Stream stream);
 
-// Enqueues the kernel (and with K split the one that adds up) for a canonical problem. Throws
+// Enqueues the kernel (before it the one that repacks, behind it the one that adds up the splits of
+// K, where there are such) for a canonical problem. Throws
 // DeviceError that names kernel, problem and device.
 void launch(const Launchable& launchable, const LoadedKernel& kernel, const GemmProblem& problem,
             Stream stream);

@@ -88,6 +88,10 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
   check(api.module_load_data(&kernel->module, code.cubin.data()), "cuModuleLoadData", context);
   check(api.module_get_function(&kernel->function, kernel->module, code.name.c_str()),
         "cuModuleGetFunction", context);
+  if (plan.kernel.repack_a || plan.kernel.repack_b)
+    check(api.module_get_function(&kernel->repack, kernel->module,
+                                  repack_kernel_name(plan.kernel).c_str()),
+          "cuModuleGetFunction", context);
   if (plan.kernel.split_k > 1)
     check(api.module_get_function(&kernel->reduce, kernel->module,
                                   reduce_kernel_name(plan.kernel).c_str()),
@@ -95,6 +99,11 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
   check(api.func_set_attribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                plan.shared_bytes),
         "cuFuncSetAttribute", context);
+  // All of an SM's memory as shared memory: the next kernel finds room beside this one.
+  if (plan.kernel.family == Family::sm90)
+    check(api.func_set_attribute(kernel->function,
+                                 CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+          "cuFuncSetAttribute", context);
   check(api.occupancy(&kernel->occupancy, kernel->function, plan.threads,
                       static_cast<std::size_t>(plan.shared_bytes)),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor", context);

@@ -17,6 +17,7 @@ struct LoadedKernel {
   std::shared_ptr<const CompiledKernel> compiled;
   CUmodule module = nullptr;
   CUfunction function = nullptr;
+  CUfunction repack = nullptr;   // of repacked operands
   CUfunction reduce = nullptr;   // of a split K
   int threads = 0;               // per CTA
   int dynamic_shared_bytes = 0;  // per CTA; the function's limit is set to it

@@ -7,10 +7,15 @@
 
 #include "canonical.hpp"
 #include "fastgemm/error.hpp"
+#include "repack.hpp"
 #include "tensor_map.hpp"
 
 namespace fastgemm {
 namespace {
+
+// Up to so many rows or columns gemv is considered without being asked for.
+constexpr std::int64_t few_rows = 4;
+constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
 
 // The widest access of 16, 8, 4 bytes that all addresses of the operand allow; 2 where its elements
 // do not lie side by side.
@@ -27,12 +32,6 @@ int access_bytes(const MatrixView& v, std::int64_t contiguous_stride, std::int64
 
 std::int64_t magnitude(std::int64_t x) { return x < 0 ? -x : x; }
 
-Major major_of(std::int64_t outer_stride, std::int64_t k_stride) {
-  if (k_stride == 1) return Major::k;
-  if (outer_stride == 1) return Major::mn;
-  return magnitude(k_stride) <= magnitude(outer_stride) ? Major::k : Major::mn;
-}
-
 int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std::int64_t k_stride) {
   return major == Major::k ? access_bytes(v, k_stride, outer_stride)
                            : access_bytes(v, outer_stride, k_stride);
@@ -45,19 +44,23 @@ int output_vector(const MatrixView& v) {
 }
 
 // The families worth considering for a problem, best first.
-std::vector<Family> families_for(const ProblemTraits& traits, const ArchSpec& arch,
-                                 const GemmConfig& wish) {
+std::vector<Family> families_for(const GemmProblem& p, const ProblemTraits& traits,
+                                 const ArchSpec& arch, const GemmConfig& wish) {
   if (wish.family) return {*wish.family};
-  if (!arch.cp_async || !arch.mma_m16n8k16) return {arch.ldmatrix ? Family::sm75 : Family::sm70};
-  if (arch.tma_wgmma && traits.tma) return {Family::sm90, Family::sm80};
-  return {Family::sm80};
+  std::vector<Family> families = {Family::sm80};
+  if (!arch.cp_async || !arch.mma_m16n8k16)
+    families = {arch.ldmatrix ? Family::sm75 : Family::sm70};
+  else if (arch.tma_wgmma && traits.tma)
+    families = {Family::sm90, Family::sm80};
+  if (std::min(p.m, p.n) <= few_rows) families.push_back(Family::gemv);
+  return families;
 }
 
 // The warp tile with the least shared-memory traffic among those that keep the accumulators in
 // registers and give the four schedulers of an SM a warp each.
 void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
   if (k.family == Family::sm90) {
-    k.warp_m = wish.warp_m.value_or(k.block_m <= 192 ? 64 : 128);
+    k.warp_m = wish.warp_m.value_or(k.block_m <= 64 ? k.block_m : k.block_m <= 192 ? 64 : 128);
     k.warp_n = wish.warp_n.value_or(k.block_n);
     return;
   }
@@ -90,7 +93,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 // that many CTAs exist.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
-  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k;
+  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k * k.cluster_k;
   const std::int64_t ctas_of_sm = ceil_div(ctas, hw.sms);
   const int wanted =
       k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
@@ -98,7 +101,7 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
   // Two, four or as many as fit: a kernel for every K would be many kernels.
-  const std::int64_t k_tiles = k_tiles_of_split(k, p);
+  const std::int64_t k_tiles = k_tiles_of_cta(k, p);
   const int most = k.family != Family::sm90 ? 6 : k_tiles <= 8 || k.block_k > 64 ? 8 : 16;
   int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : most;
   for (; stages > 2; --stages) {
@@ -132,8 +135,10 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.block_k = wish.block_k.value_or(t.block_k);
   k.swizzle = wish.swizzle.value_or(true);
   k.staged_stores = wish.staged_stores.value_or(true);
-  k.cluster_m = wish.cluster_m.value_or(t.cluster_m);
-  k.cluster_n = wish.cluster_n.value_or(t.cluster_n);
+  // A cluster shares tiles or K, not both.
+  k.cluster_k = wish.cluster_k.value_or(t.cluster_k);
+  k.cluster_m = wish.cluster_m.value_or(k.cluster_k > 1 ? 1 : t.cluster_m);
+  k.cluster_n = wish.cluster_n.value_or(k.cluster_k > 1 ? 1 : t.cluster_n);
   const bool sm90 = family == Family::sm90;
   // No split is empty: as many as asked for, or the most whose share of the k-tiles covers K.
   k.split_k = wish.split_k.value_or(t.split_k);
@@ -145,39 +150,69 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.tma_stores =
       wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
-  k.multicast = wish.multicast.value_or(k.cluster() > 1);
-  k.warp_m = k.warp_n = 16;
-  choose_warp_tile(k, wish);
+  // Where a few tokens wait for their weights; of larger tiles the prefetch takes the copy engine
+  // longer than it gains.
+  k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && p.n <= 64 && k.block_n <= 64);
+  k.multicast = wish.multicast.value_or(k.cluster_m * k.cluster_n > 1);
   k.num_stages = wish.num_stages.value_or(2);
   k.raster_group = wish.raster_group.value_or(0);
+  if (family == Family::gemv) {  // nothing stays in shared memory, and D is a few elements
+    k.warp_m = wish.warp_m.value_or(k.block_m);
+    k.warp_n = wish.warp_n.value_or(t.warp_n);
+    k.num_stages = wish.num_stages.value_or(t.num_stages);
+    k.swizzle = wish.swizzle.value_or(false);
+    k.staged_stores = wish.staged_stores.value_or(false);
+    k.dependent_launch = wish.dependent_launch.value_or(hw.arch.tma_wgmma);
+    // The last columns are no whole 16 bytes.
+    if (k.b_major == Major::mn && p.n % 8 != 0) k.b_copy_bytes = 2;
+    return k;
+  }
+  k.warp_m = k.warp_n = 16;
+  choose_warp_tile(k, wish);
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
   if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
   if (!wish.raster_group) k.raster_group = choose_raster_group(k, hw);
   return k;
 }
 
+struct RepackChoice {
+  Repack which;
+  double us;
+  const char* refused;
+};
+
 // All kernels that the strategies propose for one orientation of the problem, with reasons for
-// those that cannot run.
-void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, bool swap_ab, Family family,
-                    const HardwareSpec& hw, const GemmConfig& wish) {
+// those that cannot run. `p`: as the kernel finds it, with the copies that `repack` makes.
+void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const RepackChoice& repack,
+                    bool swap_ab, Family family, const HardwareSpec& hw, const GemmConfig& wish) {
   const ProblemTraits traits = traits_of(p);
   const char* no_tma = refuse_tma(p, traits);
   const char* no_tma_stores = refuse_tma_stores(p);
   for (const Strategy& s : strategy_list()) {
     if (wish.strategy && *wish.strategy != s.name) continue;
+    if (s.gemv != (family == Family::gemv)) continue;
     for (const Tiling& t : s.propose(p, hw, family)) {
       Candidate c;
       c.strategy = s.name;
       c.kernel = complete(t, family, p, traits, hw, wish);
       c.kernel.swap_ab = swap_ab;
+      c.kernel.repack_a = repack.which.a;
+      c.kernel.repack_b = repack.which.b;
       const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
       if (std::any_of(all.begin(), all.end(), same)) continue;
-      c.refused = check(c.kernel, hw);
+      c.refused = repack.refused ? repack.refused : check(c.kernel, hw);
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
       if (c.refused.empty() && family == Family::sm90 && c.kernel.block_k > 64 && p.k % 64 != 0)
         c.refused = "block_k above 64 needs k to be a multiple of 64";
+      if (c.refused.empty() && c.kernel.cluster_k > 1 &&
+          k_tiles_of_last_split(c.kernel, p) < c.kernel.cluster_k)
+        c.refused = "cluster_k needs a k-tile for each CTA of the cluster";
+      if (c.refused.empty() && family == Family::gemv && p.k > most_gemv_k)
+        c.refused = "family gemv counts k to 2^30";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
       if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
+      c.cost.repack_us = repack.us;
+      c.cost.total_us += repack.us;
       all.push_back(std::move(c));
     }
   }
@@ -192,10 +227,17 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
     throw InvalidValue("unknown tiling strategy '" + *wish.strategy + "'; there are " + known);
   }
   std::vector<Candidate> all;
-  for (Family family : families_for(traits_of(p), hw.arch, wish)) {
-    if (!wish.swap_ab.value_or(false)) add_candidates(all, p, false, family, hw, wish);
-    if (wish.swap_ab.value_or(family == Family::sm90))
-      add_candidates(all, transposed(p), true, family, hw, wish);
+  for (const Repack which : repack_choices(p, hw.arch, wish)) {
+    const GemmProblem q = repacked(p, which);
+    const RepackChoice repack = {which, repack_us(p, which, hw), refuse_repack(p, which, wish)};
+    for (Family family : families_for(q, traits_of(q), hw.arch, wish)) {
+      // gemv streams the longer side.
+      const bool gemv = family == Family::gemv;
+      if (!wish.swap_ab.value_or(gemv && q.n < q.m))
+        add_candidates(all, q, repack, false, family, hw, wish);
+      if (wish.swap_ab.value_or(gemv ? q.n < q.m : family == Family::sm90))
+        add_candidates(all, transposed(q), repack, true, family, hw, wish);
+    }
   }
   return all;
 }
@@ -211,7 +253,9 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
   const Candidate& first = all.front();
   message += ": [" + first.kernel.str() + "] " + first.refused;
   const char* no_tma = refuse_tma(p, traits_of(p));
-  if (hw.arch.tma_wgmma && !wish.family && no_tma)
+  const bool left_out = std::none_of(
+      all.begin(), all.end(), [](const Candidate& c) { return c.kernel.family == Family::sm90; });
+  if (hw.arch.tma_wgmma && !wish.family && no_tma && left_out)
     message += std::string(". Family sm90 is left out: ") + no_tma;
   if (p.a.dtype == DType::bf16 && !hw.arch.bf16) throw InvalidType(message);
   throw InvalidValue(message);
@@ -224,6 +268,12 @@ std::string format(const char* pattern, double a, double b = 0, double c = 0) {
 }
 
 }  // namespace
+
+Major major_of(std::int64_t outer_stride, std::int64_t k_stride) {
+  if (k_stride == 1) return Major::k;
+  if (outer_stride == 1) return Major::mn;
+  return magnitude(k_stride) <= magnitude(outer_stride) ? Major::k : Major::mn;
+}
 
 ProblemTraits traits_of(const GemmProblem& p) {
   ProblemTraits t;
@@ -247,6 +297,14 @@ GemmProblem oriented(const KernelConfig& k, const GemmProblem& p) {
 
 std::int64_t k_tiles_of_split(const KernelConfig& k, const GemmProblem& p) {
   return ceil_div(ceil_div(p.k, k.block_k), k.split_k);
+}
+
+std::int64_t k_tiles_of_last_split(const KernelConfig& k, const GemmProblem& p) {
+  return ceil_div(p.k, k.block_k) - (k.split_k - 1) * k_tiles_of_split(k, p);
+}
+
+std::int64_t k_tiles_of_cta(const KernelConfig& k, const GemmProblem& p) {
+  return ceil_div(k_tiles_of_split(k, p), k.cluster_k);
 }
 
 std::int64_t workspace_pitch(const GemmProblem& p) { return (p.n + 7) / 8 * 8; }
@@ -313,15 +371,19 @@ std::string Plan::explain() const {
   const auto major = [](Major m, const char* outer) {
     return m == Major::k ? std::string("k") : outer;
   };
+  const auto source = [](bool copied, int bytes) {
+    return copied ? std::string("copied into aligned rows first")
+                  : "read " + std::to_string(bytes) + " bytes at a time";
+  };
   std::string s = str() + "\n";
   s += "  hardware   " + hardware.name + ": " + std::to_string(hardware.sms) + " SMs, " +
        format("%.2f GHz, %.0f GB/s, L2 %.0f MB\n", hardware.clock_ghz, hardware.dram_gbps,
               hardware.l2_bytes / 1e6);
   const ProblemTraits asked =
       traits_of(problem);  // a kernel with swapped operands has them the other way round
-  s += "  operands   A contiguous along " + major(asked.a_major, "m") + ", read " +
-       std::to_string(asked.a_copy_bytes) + " bytes at a time; B along " +
-       major(asked.b_major, "n") + ", " + std::to_string(asked.b_copy_bytes) + " bytes; D " +
+  s += "  operands   A contiguous along " + major(asked.a_major, "m") + ", " +
+       source(kernel.repack_a, asked.a_copy_bytes) + "; B along " + major(asked.b_major, "n") +
+       ", " + source(kernel.repack_b, asked.b_copy_bytes) + "; D " +
        (kernel.tma_stores ? std::string("by the TMA")
                           : "in vectors of " + std::to_string(kernel.d_vector)) +
        "\n";
@@ -329,7 +391,8 @@ std::string Plan::explain() const {
        format("Tensor Cores %.1f us, shared memory %.1f, L2 %.1f, ", cost.tensor_us, cost.shared_us,
               cost.l2_us) +
        format("DRAM %.1f, narrow copies %.1f, ", cost.dram_us, cost.copy_us) +
-       format("adding up splits %.1f, overhead %.1f\n", cost.reduce_us, cost.overhead_us);
+       format("repacking %.1f, adding up splits %.1f, overhead %.1f\n", cost.repack_us,
+              cost.reduce_us, cost.overhead_us);
   s += "  considered\n";
   for (const Candidate& c : considered)
     s += c.refused.empty()

@@ -13,13 +13,15 @@ namespace fastgemm {
 // follows from it, the problem and the hardware.
 struct Tiling {
   int block_m, block_n, block_k;
-  int cluster_m = 1, cluster_n = 1;
+  int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   int split_k = 1;
+  int warp_n = 0, num_stages = 0;  // family gemv only; elsewhere they follow
 };
 
 struct Strategy {
   const char* name;
   std::vector<Tiling> (*propose)(const GemmProblem&, const HardwareSpec&, Family);
+  bool gemv = false;  // for that family, and no other
 };
 const std::vector<Strategy>& strategy_list();  // strategies.cpp
 
@@ -37,11 +39,20 @@ struct ProblemTraits {
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 
+// The index of an operand that is contiguous, or closest to it; "outer" is m of A and n of B.
+Major major_of(std::int64_t outer_stride, std::int64_t k_stride);
+
 // A canonical problem as the kernel computes it: transposed where its operands are swapped.
 GemmProblem oriented(const KernelConfig& kernel, const GemmProblem& problem);
 
-// Columns of D that a warp stores with one TMA copy (device/epilogue_sm90.cuh).
+// Columns of a block tile that one CTA finishes: all, or its part where a cluster shares K.
+int finished_cols(const KernelConfig& kernel);
+
+// Columns of D that a warpgroup stores with one TMA copy (device/epilogue_sm90.cuh).
 int store_panel_cols(const KernelConfig& kernel);
+
+// Elements of K that a warp of family gemv reads in one step (device/gemv_kernel.cuh).
+int gemv_warp_k(const KernelConfig& kernel);
 
 // Dynamic shared memory of a CTA in bytes. Codegen asserts that the kernel template says the same.
 int shared_bytes(const KernelConfig& kernel);
@@ -71,12 +82,20 @@ std::int64_t tiles_n(const KernelConfig& kernel, const GemmProblem& problem);
 // With K split: k-tiles of each split but the last, and the float32 workspace for the partial sums,
 // whose rows are 32-byte aligned.
 std::int64_t k_tiles_of_split(const KernelConfig& kernel, const GemmProblem& problem);
+std::int64_t k_tiles_of_last_split(const KernelConfig& kernel, const GemmProblem& problem);
 std::int64_t workspace_pitch(const GemmProblem& problem);
 std::size_t workspace_bytes(const GemmProblem& problem, const KernelConfig& kernel);
 
-// All block tiles: of the batch and of every split. A cluster computes its whole rectangle, whether
-// it exists or not.
+// The most k-tiles that one CTA multiplies for a block tile.
+std::int64_t k_tiles_of_cta(const KernelConfig& kernel, const GemmProblem& problem);
+
+// All block tiles: of the batch and of every split of K. A cluster computes its whole rectangle,
+// whether it exists or not.
 double block_tiles(const KernelConfig& kernel, const GemmProblem& problem);
+
+// Clusters of so many CTAs that fit beside each other with one CTA an SM; and those of a kernel.
+std::int64_t clusters_of(int ctas, const HardwareSpec& hardware);
+std::int64_t clusters_at_once(const KernelConfig& kernel, const HardwareSpec& hardware);
 
 // CTAs to launch: one for every block tile or, of the persistent family sm90, as many as run at
 // once.

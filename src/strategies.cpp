@@ -16,6 +16,11 @@ int depth(const GemmProblem& p, Family family) {
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
+Tiling shares_k(Tiling t, int cluster_k) {
+  t.cluster_k = cluster_k;
+  return t;
+}
+
 // For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
 // operand halve what they fetch of it.
 Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
@@ -31,7 +36,13 @@ Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90)
-    return {{128, 128, k, 2, 1}, {128, 128, k}, {128, 160, k}, {128, 208, k}, {128, 96, k}};
+    return {{128, 128, k, 2, 1},
+            {128, 128, k},
+            {128, 160, k},
+            {128, 208, k},
+            {128, 96, k},
+            shares_k({128, 128, k}, 2),
+            shares_k({128, 256, k}, 2)};
   if (family == Family::sm80) return {{128, 128, k}, {128, 128, 32}};
   return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
 }
@@ -39,7 +50,13 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 // For products with few tiles: smaller ones, so that every SM has work.
 Tilings small_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
-  if (family == Family::sm90) return {{64, 256, k}, {64, 128, k}, {128, 64, k}, {64, 64, k}};
+  if (family == Family::sm90)
+    return {{64, 256, k},
+            {64, 128, k},
+            {128, 64, k},
+            {64, 64, k},
+            shares_k({64, 128, k}, 2),
+            shares_k({64, 64, k}, 2)};
   return {{64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 32, k}, {32, 64, k}, {32, 32, k}};
 }
 
@@ -73,7 +90,8 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   const auto add = [&](Tiling t) {
     const std::int64_t tiles = ceil_div(p.m, t.block_m) * ceil_div(p.n, t.block_n) * p.batch;
     const std::int64_t most =
-        std::min<std::int64_t>(hw.sms / std::max<std::int64_t>(tiles, 1), p.k / (8 * t.block_k));
+        std::min<std::int64_t>(clusters_of(t.cluster_k, hw) / std::max<std::int64_t>(tiles, 1),
+                               p.k / (8 * t.block_k * t.cluster_k));
     if (most < 2) return;
     t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
     all.push_back(t);
@@ -84,7 +102,50 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   };
   for (int block_m : {64, 128})
     for (int block_n : {16, 32, 64, 128, 256})
-      if (family == Family::sm90 || block_n <= 128) add({block_m, block_n, 64});
+      if (family == Family::sm90)
+        for (int cluster_k : {1, 2, 4, 8}) {
+          if (block_n / 16 >= cluster_k) add(shares_k({block_m, block_n, 64}, cluster_k));
+        }
+      else if (block_n <= 128)
+        add({block_m, block_n, 64});
+  return all;
+}
+
+// For up to 128 tokens on Hopper (oriented with the tokens as columns): every weight is read once,
+// by equal tiles on all SMs. Of M / SMs rows where those are 64 at most, several a CTA where not; a
+// cluster shares K where rows would be few. More than 64 tokens may take two tiles beside each
+// other.
+Tilings token_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
+  Tilings all;
+  if (family != Family::sm90 || p.n > 128) return all;
+  const bool m_major = p.a.col_stride != 1;  // A contiguous along m comes in boxes of 64
+  const bool n_major = p.b.row_stride != 1;  // and B along n
+  for (int cluster_k : {1, 2, 4})
+    for (int columns = 1; columns <= (p.n > 64 ? 2 : 1); ++columns) {
+      const std::int64_t tokens =
+          ceil_div(ceil_div(p.n, columns), n_major ? 64 : 16) * (n_major ? 4 : 1);
+      // Shared out among the cluster in 16s.
+      const auto block_n = static_cast<int>(
+          16 * (tokens < cluster_k ? tokens : ceil_div(tokens, cluster_k) * cluster_k));
+      const std::int64_t clusters = clusters_of(cluster_k, hw);
+      int proposed = 0;
+      for (int rounds = 1; rounds <= 16 && proposed < 3; ++rounds) {
+        const std::int64_t rows =
+            ceil_div(ceil_div(p.m * columns * p.batch, clusters * rounds), 8) * 8;
+        if (rows > 64) continue;
+        const int block_m = m_major ? 64 : static_cast<int>(std::max<std::int64_t>(rows, 16));
+        // Few and long copies, as long as shared memory holds five stages of them.
+        for (int block_k : {256, 128, 64})
+          if (block_k == 64 || (p.k % 64 == 0 && (block_m + block_n) * block_k * 2 <= 40 << 10)) {
+            Tiling t = {block_m, block_n, block_k};
+            t.cluster_k = cluster_k;
+            all.push_back(t);
+            break;
+          }
+        ++proposed;
+        if (rows <= 16 || m_major) break;
+      }
+    }
   return all;
 }
 
@@ -106,13 +167,43 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   return t;
 }
 
+// For a few rows (family gemv): eight warps or sixteen, along K or beside each other, with 64 bytes
+// of B a lane under way where k is contiguous and 128 where n is. Few CTAs split K.
+Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
+  Tilings all;
+  const int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, 4));
+  const auto add = [&](Tiling t) {
+    all.push_back(t);
+    const std::int64_t ctas = ceil_div(p.m, rows) * ceil_div(p.n, t.block_n) * p.batch;
+    const std::int64_t most = std::min(hw.sms / std::max<std::int64_t>(ctas, 1), p.k / t.block_k);
+    if (most < 2) return;
+    t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
+    all.push_back(t);
+  };
+  const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
+  for (int warps_k : {2, 4, 8, 16}) {
+    const int warps_n = std::max(8 / warps_k, 1);
+    for (int cols : k_major ? std::vector<int>{2, 4} : std::vector<int>{32, 64}) {
+      const int stages = k_major && cols == 2 ? 2 : 1;
+      const int warp_k = k_major ? 256 * stages : 2048 / cols;
+      if (warps_k > 2 && warps_k * warp_k >= 2 * p.k) continue;  // half of the warps would idle
+      Tiling t{rows, cols * warps_n, warps_k * warp_k};
+      t.warp_n = cols;
+      t.num_stages = stages;
+      add(t);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<Strategy>& strategy_list() {
   static const std::vector<Strategy> list = {
       {"large_tiles", large_tiles},     {"square_tiles", square_tiles},
       {"small_tiles", small_tiles},     {"wave_fitting_tiles", wave_fitting_tiles},
-      {"split_k_tiles", split_k_tiles}, {"skinny_tiles", skinny_tiles},
+      {"split_k_tiles", split_k_tiles}, {"token_tiles", token_tiles},
+      {"skinny_tiles", skinny_tiles},   {"gemv_tiles", gemv_tiles, true},
   };
   return list;
 }

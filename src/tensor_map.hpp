@@ -22,6 +22,7 @@ struct TensorBox {
   std::int64_t extent[4];
   std::int64_t stride_bytes[3];  // of indices 1 to 3
   std::int64_t box[3];           // extents of one copy
+  int pitch;                     // elements of a row of the copy in shared memory
   DType dtype;
 
   bool operator==(const TensorBox& o) const;

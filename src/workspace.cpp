@@ -35,7 +35,8 @@ Workspace::Workspace(const DeviceContext& device, std::size_t bytes, Stream stre
     : stream_(stream) {
   check(driver().mem_alloc_from_pool_async(&pointer_, bytes, pool_of(device), stream),
         "cuMemAllocFromPoolAsync",
-        std::to_string(bytes) + " bytes of workspace for a split K; split_k=1 needs none");
+        std::to_string(bytes) +
+            " bytes of workspace; repack_a=False, repack_b=False and split_k=1 need none");
 }
 
 Workspace::~Workspace() {

@@ -27,11 +27,15 @@ FIELDS = {
     "raster_group": 4,
     "swap_ab": False,
     "staged_stores": True,
+    "repack_a": True,
+    "repack_b": False,
     "cluster_m": 2,
     "cluster_n": 1,
+    "cluster_k": 1,
     "multicast": True,
     "tma_stores": False,
     "dependent_launch": True,
+    "prefetch": False,
 }
 
 

@@ -12,8 +12,9 @@
 
 namespace fastgemm {
 
-// Kernel families, named after the first architecture that has their instructions.
-enum class Family : std::uint8_t { sm70, sm75, sm80, sm90 };
+// Kernel families, named after the first architecture that has their instructions; gemv needs none
+// but those of CUDA cores.
+enum class Family : std::uint8_t { sm70, sm75, sm80, sm90, gemv };
 FASTGEMM_API const char* name(Family family);
 FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue
 
@@ -30,13 +31,16 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
   std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
   std::optional<bool> staged_stores;  // D goes through shared memory, not straight from registers
+  // A or B is first copied into a workspace, in 16-byte aligned rows of whole 128-byte lines.
+  std::optional<bool> repack_a, repack_b;
   // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
   std::optional<bool> swap_ab;
-  // CTAs of a cluster, above and beside each other; 1 is off.
-  std::optional<int> cluster_m, cluster_n;
+  // CTAs of a cluster, above and beside each other, and sharing a block tile's K; 1 is off.
+  std::optional<int> cluster_m, cluster_n, cluster_k;
   std::optional<bool> multicast;         // a cluster's CTAs fetch shared operands once
   std::optional<bool> tma_stores;        // D leaves by the TMA; false: by ordinary stores
   std::optional<bool> dependent_launch;  // the kernel starts while the one before it still runs
+  std::optional<bool> prefetch;          // and brings its first k-tiles of A into L2 meanwhile
 
   bool operator==(const GemmConfig& o) const;
   bool operator!=(const GemmConfig& o) const { return !(*this == o); }
@@ -57,14 +61,15 @@ struct FASTGEMM_API KernelConfig {
   int split_k = 1;
   bool swap_ab = false;
   bool staged_stores = true;
-  int cluster_m = 1, cluster_n = 1;
-  bool multicast = false, tma_stores = false, dependent_launch = false;
+  bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
+  int cluster_m = 1, cluster_n = 1, cluster_k = 1;
+  bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
   int a_copy_bytes = 16,
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides
   bool has_c = false;
 
-  int cluster() const { return cluster_m * cluster_n; }
+  int cluster() const { return cluster_m * cluster_n * cluster_k; }
   int threads() const;  // per CTA
   bool operator==(const KernelConfig& o) const;
   bool operator!=(const KernelConfig& o) const { return !(*this == o); }
@@ -78,11 +83,12 @@ struct KernelConfigHash {
 // Predicted microseconds, by cause.
 struct Cost {
   double waves = 0;        // CTAs / CTAs that run at once
-  double tensor_us = 0;    // Tensor Cores, as if nothing else took time
+  double tensor_us = 0;    // Tensor Cores (gemv: CUDA cores), as if nothing else took time
   double shared_us = 0;    // shared-memory bandwidth
   double l2_us = 0;        // operands from L2 into shared memory
   double dram_us = 0;      // every byte once from and to DRAM
   double copy_us = 0;      // narrow copies: instructions, where 16-byte reads are not possible
+  double repack_us = 0;    // operands copied into aligned rows by a kernel of their own
   double reduce_us = 0;    // split K: partial sums written, read and added
   double overhead_us = 0;  // launch, first fetch, epilogue of the last wave
   double total_us = 0;

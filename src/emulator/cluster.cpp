@@ -1,4 +1,6 @@
-// Clusters and the registers of warpgroups.
+// Clusters: their barrier, stores to each other; and the registers of warpgroups.
+#include <cstring>
+
 #include "emulator/world.hpp"
 
 namespace fastgemm::emulated {
@@ -26,6 +28,22 @@ void World::cluster_wait() {
     wait_at("barrier.cluster.wait");
   }
   ++self.cluster_waits;
+}
+
+// Into the shared memory of any CTA of the cluster; its bytes count at a barrier beside them.
+void World::st_async(u32 shared, u32 barrier, const void* from, int bytes) {
+  constexpr const char* name = "st.async";
+  Fiber& self = *current_;
+  const Spot spot = locate(name, shared, bytes, bytes, true);
+  Spot barrier_spot;
+  Mbarrier& counts_at = find_mbarrier(name, barrier, barrier_spot, false);
+  if (barrier_spot.cta != spot.cta)
+    fail("mbarrier", name, hex(barrier), "bytes and barrier are in different CTAs");
+  const Epoch writer{++self.cta->engine_clock, agents_.engine_of(static_cast<int>(self.cta->rank))};
+  check_write(name, shared, spot, bytes, writer, 0);
+  std::memcpy(spot.cta->shared.data(spot.offset), from, static_cast<std::size_t>(bytes));
+  self.warp->accesses.add(counters_, Op::st_async, self.lane, shared, 0, bytes, 0);
+  complete_bytes(counts_at, writer, bytes);
 }
 
 // Registers go back to the CTA's pool or come out of it; who takes more waits until they are there.

@@ -10,9 +10,9 @@ namespace {
 constexpr int banks = 32, bank_bytes = 4, sector_bytes = 32;
 
 const char* name_of(Op op) {
-  constexpr const char* names[] = {
-      "ldmatrix", "stmatrix", "ld.shared", "st.shared", "cp.async", "ld.global",    "st.global",
-      "mma.sync", "wgmma",    "TMA load",  "TMA store", "bar.sync", "mbarrier wait"};
+  constexpr const char* names[] = {"ldmatrix", "stmatrix",  "ld.shared", "st.shared",    "st.async",
+                                   "cp.async", "ld.global", "st.global", "mma.sync",     "wgmma",
+                                   "TMA load", "TMA store", "bar.sync",  "mbarrier wait"};
   return names[static_cast<std::size_t>(op)];
 }
 

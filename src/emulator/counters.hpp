@@ -15,6 +15,7 @@ enum class Op {
   stmatrix,
   ld_shared,
   st_shared,
+  st_async,
   cp_async,
   ld_global,
   st_global,

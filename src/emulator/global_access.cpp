@@ -20,20 +20,21 @@ bool holds_poison(DType dtype, const char* element) {
 
 }  // namespace
 
-Array& World::find_array(const char* instruction, const void* address, int bytes, bool to_write) {
+Array& World::find_array(const char* instruction, const void* address, int bytes,
+                         GlobalMemory::Need need) {
   const Fiber& self = *current_;
   if (!self.dependent_wait_done && !self.base->dependent_wait_done)
     fail("race", instruction, hex(reinterpret_cast<std::uintptr_t>(address)),
          "before griddepcontrol.wait: the kernel ahead may still write there or read from there");
-  Array* array = launch_.memory.find(address, bytes, to_write);
+  Array* array = launch_.memory.find(address, bytes, need);
   if (!array)
     fail("out of bounds", instruction, hex(reinterpret_cast<std::uintptr_t>(address)),
-         launch_.memory.explain(address, bytes, to_write));
+         launch_.memory.explain(address, bytes, need));
   return *array;
 }
 
 void World::store_elements(const char* instruction, void* address, const void* from, int bytes) {
-  Array& array = find_array(instruction, address, bytes, true);
+  Array& array = find_array(instruction, address, bytes, GlobalMemory::Need::all_to_write);
   const int size = static_cast<int>(size_of(array.dtype()));
   const char* data = static_cast<const char*>(from);
   for (int at = 0; at + size <= bytes; at += size)
@@ -54,7 +55,7 @@ void World::ld_global(const void* address, void* to, int bytes) {
   if (at % static_cast<std::uintptr_t>(bytes))
     fail("misaligned", "ld.global", hex(at),
          "the address has to be a multiple of " + std::to_string(bytes));
-  find_array("ld.global", address, bytes, false);
+  find_array("ld.global", address, bytes, GlobalMemory::Need::some_to_read);
   std::memcpy(to, address, static_cast<std::size_t>(bytes));
   self.warp->accesses.add(counters_, Op::ld_global, self.lane, 0, at, bytes, bytes);
 }

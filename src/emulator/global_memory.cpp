@@ -79,6 +79,15 @@ bool Array::contains(const void* address, std::int64_t bytes) const {
   return true;
 }
 
+bool Array::touches(const void* address, std::int64_t bytes) const {
+  const auto begin = reinterpret_cast<std::intptr_t>(address);
+  if (begin < range_.begin || begin + bytes > range_.end) return false;
+  const auto size = static_cast<std::int64_t>(size_of(view_.dtype));
+  for (std::int64_t at = 0; at < bytes; at += size)
+    if (contains(static_cast<const char*>(address) + at, size)) return true;
+  return false;
+}
+
 bool Array::mark_written(const void* address, std::int64_t bytes) {
   if (!written_) return true;
   const auto size = static_cast<std::int64_t>(size_of(view_.dtype));
@@ -123,20 +132,24 @@ std::string Array::place(const void* address) const {
              : std::to_string(at - range_.end) + " bytes behind the end of " + name_;
 }
 
-Array* GlobalMemory::find(const void* address, std::int64_t bytes, bool to_write) const {
-  for (const auto& array : arrays_)
-    if ((to_write ? array->writable() : array->readable()) && array->contains(address, bytes))
+Array* GlobalMemory::find(const void* address, std::int64_t bytes, Need need) const {
+  const bool to_write = need == Need::all_to_write;
+  for (const auto& array : arrays_) {
+    if (!(to_write ? array->writable() : array->readable())) continue;
+    if (array->contains(address, bytes) ||
+        (need == Need::some_to_read && array->touches(address, bytes)))
       return array.get();
+  }
   return nullptr;
 }
 
-std::string GlobalMemory::explain(const void* address, std::int64_t bytes, bool to_write) const {
+std::string GlobalMemory::explain(const void* address, std::int64_t bytes, Need need) const {
   std::string text = std::to_string(bytes) + " bytes at " + hex(address);
   const Array* nearest = nullptr;
   for (const auto& array : arrays_) {
     if (array->contains(address, bytes))
       return text + " are " + array->place(address) + ", which is only " +
-             (to_write ? "read" : "written");
+             (need == Need::all_to_write ? "read" : "written");
     if (array->is_near(address)) nearest = array.get();
   }
   if (nearest) return text + ", " + nearest->place(address) + ", are not all elements of it";

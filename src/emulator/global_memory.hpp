@@ -25,6 +25,8 @@ class Array {
 
   // Whether all of [address, address + bytes) are bytes of elements.
   bool contains(const void* address, std::int64_t bytes) const;
+  // Whether some are, and the rest lies between elements.
+  bool touches(const void* address, std::int64_t bytes) const;
   bool is_near(const void* address) const;  // within the range of the whole array
   std::string place(const void* address) const;
 
@@ -59,11 +61,14 @@ class GlobalMemory {
   void add(std::unique_ptr<Array> array) { arrays_.push_back(std::move(array)); }
   const std::vector<std::unique_ptr<Array>>& arrays() const { return arrays_; }
 
-  // The array with all these bytes, readable or writable as asked for; null where there is none.
-  Array* find(const void* address, std::int64_t bytes, bool to_write) const;
+  // How much of an access has to be elements.
+  enum class Need { all_to_write, all_to_read, some_to_read };
+
+  // The array with these bytes, readable or writable as asked for; null where there is none.
+  Array* find(const void* address, std::int64_t bytes, Need need) const;
 
   // Why find() found nothing, in words.
-  std::string explain(const void* address, std::int64_t bytes, bool to_write) const;
+  std::string explain(const void* address, std::int64_t bytes, Need need) const;
 
  private:
   std::vector<std::unique_ptr<Array>> arrays_;

@@ -35,10 +35,14 @@ std::vector<std::string> options() {
 
 std::string entry_name(const std::string& kernel) { return kernel + "_entry"; }
 
-std::vector<std::string> kernel_names(const KernelConfig& config) {
-  std::vector<std::string> names = {kernel_name(config)};
-  if (config.split_k > 1) names.push_back(reduce_kernel_name(config));
-  return names;
+// The kernels of a source by name, and where their entries go.
+using Place = const KernelEntry* HostKernel::*;
+std::vector<std::pair<std::string, Place>> kernels_of(const KernelConfig& config) {
+  std::vector<std::pair<std::string, Place>> kernels = {{kernel_name(config), &HostKernel::main}};
+  if (config.repack_a || config.repack_b)
+    kernels.emplace_back(repack_kernel_name(config), &HostKernel::repack);
+  if (config.split_k > 1) kernels.emplace_back(reduce_kernel_name(config), &HostKernel::reduce);
+  return kernels;
 }
 
 // From what a kernel is compiled: its source, and the headers.
@@ -53,13 +57,11 @@ std::string kernel_part(const KernelConfig& config) {
 HostKernel entries_in(const DynamicLibrary& library, const KernelConfig& config,
                       const std::string& key) {
   HostKernel found;
-  const KernelEntry** places[] = {&found.main, &found.reduce};
-  std::size_t i = 0;
-  for (const std::string& name : kernel_names(config)) {
+  for (const auto& [name, place] : kernels_of(config)) {
     const KernelEntry* entry = nullptr;
     if (!library.find(entry_name(name).c_str(), entry)) return {};
     if (entry->interface_version != INTERFACE_VERSION || key != entry->key) return {};
-    *places[i++] = entry;
+    found.*place = entry;
   }
   return found;
 }
@@ -172,7 +174,7 @@ HostKernel find_or_compile(const KernelConfig& config) {
 std::string host_source(const KernelConfig& config) {
   const std::string part = kernel_part(config), key = key_of(part);
   std::string source = part + "#include \"fastgemm/device/emulated/machine.cuh\"\n";
-  for (const std::string& name : kernel_names(config))
+  for (const auto& [name, place] : kernels_of(config))
     source +=
         "extern \"C\" __attribute__((visibility(\"default\"))) const\n"
         "fastgemm::emulated::KernelEntry " +

@@ -12,7 +12,8 @@ namespace fastgemm::emulated {
 
 struct HostKernel {
   const KernelEntry* main = nullptr;
-  const KernelEntry* reduce = nullptr;  // of a split K
+  const KernelEntry* repack = nullptr;  // copies operands first
+  const KernelEntry* reduce = nullptr;  // adds up a split K
 };
 
 // Each once a process. Throws CompileError with the compiler's log, or with how to get one.

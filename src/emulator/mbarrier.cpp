@@ -37,6 +37,14 @@ void World::complete_phase_if_due(Mbarrier& barrier) {
   barrier.waiting.clear();
 }
 
+// The copy engine, or a store on its way, has brought `bytes`: who waits for the phase comes after.
+void World::complete_bytes(Mbarrier& barrier, Epoch writer, int bytes) {
+  barrier.bytes -= bytes;
+  if (!barrier.arriving.merged) barrier.arriving.merged = clocks_.fresh();
+  barrier.arriving.merged->know(writer.agent, writer.clock);
+  complete_phase_if_due(barrier);
+}
+
 void World::mbarrier_init(u32 address, u32 arrivals) {
   Fiber& self = *current_;
   const Spot spot = locate("mbarrier.init", address, 8, 8);

@@ -34,9 +34,12 @@ void for_each_row(const TensorBox& box, const int (&at)[4], Body body) {
       }
 }
 
+// In shared memory: rows are as far apart as the swizzle is wide, also where the box is narrower.
 int bytes_of(const TensorBox& box) {
-  return box.box[0] * box.box[1] * box.box[2] * box.box[3] * box.element_bytes;
+  return box.box[1] * box.box[2] * box.box[3] * box.swizzle_bytes;
 }
+
+int row_bytes_of(const TensorBox& box) { return box.box[0] * box.element_bytes; }
 
 }  // namespace
 
@@ -78,7 +81,9 @@ void World::tma_load(u32 shared, const void* map, u32 barrier, const int (&at)[4
 void World::load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&at)[4],
                      Epoch engine) {
   constexpr const char* name = "TMA load";
-  const int bytes = bytes_of(box), row_bytes = box.box[0] * box.element_bytes;
+  const int bytes = bytes_of(box), row_bytes = row_bytes_of(box);
+  if (row_bytes != box.swizzle_bytes)
+    fail("emulator", name, hex(shared), "loads of boxes narrower than their swizzle: not emulated");
   const Spot spot = locate(name, shared, bytes, 128, true);
   Spot barrier_spot;
   Mbarrier& counts_at = find_mbarrier(name, barrier, barrier_spot, true);
@@ -88,24 +93,21 @@ void World::load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&
   for_each_row(box, at, [&](int row, const BoxRow& r) {
     const char* from = r.global + r.first * box.element_bytes;
     const auto existing = static_cast<int>(r.count * box.element_bytes);
-    if (existing) find_array(name, from, existing, false);
+    if (existing) find_array(name, from, existing, GlobalMemory::Need::all_to_read);
     std::vector<char> line(static_cast<std::size_t>(row_bytes), 0);
     if (existing)
       std::memcpy(line.data() + r.first * box.element_bytes, from,
                   static_cast<std::size_t>(existing));
     for (int chunk = 0; chunk < row_bytes; chunk += 16) {
       const u32 to =
-          swizzled(shared + static_cast<u32>(row * row_bytes + chunk), box.swizzle_bytes);
+          swizzled(shared + static_cast<u32>(row * box.swizzle_bytes + chunk), box.swizzle_bytes);
       const Spot chunk_spot = locate(name, to, 16, 16, true);
       check_write(name, to, chunk_spot, 16, engine, origin);
       std::memcpy(chunk_spot.cta->shared.data(chunk_spot.offset), line.data() + chunk, 16);
     }
   });
   counters_[Op::tma_load].shared_bytes += bytes;
-  counts_at.bytes -= bytes;
-  if (!counts_at.arriving.merged) counts_at.arriving.merged = clocks_.fresh();
-  counts_at.arriving.merged->know(engine.agent, engine.clock);
-  complete_phase_if_due(counts_at);
+  complete_bytes(counts_at, engine, bytes);
 }
 
 void World::tma_prefetch(const void* map, const int (&)[4]) { find_box("TMA prefetch", map); }
@@ -120,17 +122,17 @@ void World::tma_store(const void* map, u32 shared, const int (&at)[4]) {
   warp.bulk_owner = self.lane;
   self.bulk_open = true;
   const TensorBox& box = find_box(name, map);
-  const int row_bytes = box.box[0] * box.element_bytes;
+  const int row_bytes = row_bytes_of(box);
   locate(name, shared, bytes_of(box), 128);
   const Epoch reader{self.bulk_group, agents_.bulk_of(warp.number)};
   Counts& c = counters_[Op::tma_store];
   ++c.executed;
-  c.shared_bytes += bytes_of(box);
   for_each_row(box, at, [&](int row, const BoxRow& r) {
     std::vector<char> line(static_cast<std::size_t>(row_bytes));
+    c.shared_bytes += row_bytes;
     for (int chunk = 0; chunk < row_bytes; chunk += 16) {
       const u32 from =
-          swizzled(shared + static_cast<u32>(row * row_bytes + chunk), box.swizzle_bytes);
+          swizzled(shared + static_cast<u32>(row * box.swizzle_bytes + chunk), box.swizzle_bytes);
       const Spot spot = locate(name, from, 16, 16);
       check_read(name, from, spot, 16, reader, true);
       std::memcpy(line.data() + chunk, spot.cta->shared.data(spot.offset), 16);

@@ -171,6 +171,7 @@ class World final : public Machine {
   void bulk_commit_group() override;
   void bulk_wait_group_read(int pending) override;
   void fence_proxy_async() override;
+  void st_async(u32 shared, u32 barrier, const void* from, int bytes) override;
   void cluster_arrive() override;
   void cluster_wait() override;
   void setmaxnreg(int registers, bool increase) override;
@@ -216,12 +217,14 @@ class World final : public Machine {
                    std::uint32_t origin);
 
   // global_access.cpp
-  Array& find_array(const char* instruction, const void* address, int bytes, bool to_write);
+  Array& find_array(const char* instruction, const void* address, int bytes,
+                    GlobalMemory::Need need);
   void store_elements(const char* instruction, void* address, const void* from, int bytes);
 
   // mbarrier.cpp
   Mbarrier& find_mbarrier(const char* instruction, u32 address, Spot& spot, bool by_engine);
   void complete_phase_if_due(Mbarrier& barrier);
+  void complete_bytes(Mbarrier& barrier, Epoch writer, int bytes);
 
   // tma.cpp
   const TensorBox& find_box(const char* instruction, const void* map);

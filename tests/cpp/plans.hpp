@@ -84,10 +84,12 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.raster_group = k.raster_group;
   c.staged_stores = k.staged_stores;
   c.swap_ab = k.swap_ab;
-  c.cluster_m = k.cluster_m, c.cluster_n = k.cluster_n;
+  c.cluster_m = k.cluster_m, c.cluster_n = k.cluster_n, c.cluster_k = k.cluster_k;
   c.multicast = k.multicast;
   c.tma_stores = k.tma_stores;
   c.dependent_launch = k.dependent_launch;
+  c.prefetch = k.prefetch;
+  c.repack_a = k.repack_a, c.repack_b = k.repack_b;
   return c;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // One change of every field.
 std::vector<GemmConfig> wishes() {
-  std::vector<GemmConfig> all(18);
+  std::vector<GemmConfig> all(20);
   std::size_t i = 0;
   all[i++].family = Family::sm80;
   all[i++].strategy = "large_tiles";
@@ -28,9 +28,11 @@ std::vector<GemmConfig> wishes() {
   all[i++].swap_ab = true;
   all[i++].cluster_m = 2;
   all[i++].cluster_n = 2;
+  all[i++].cluster_k = 2;
   all[i++].multicast = true;
   all[i++].tma_stores = true;
   all[i++].dependent_launch = true;
+  all[i++].prefetch = true;
   return all;
 }
 
@@ -62,6 +64,8 @@ std::vector<KernelConfig> kernels_one_field_apart() {
           changed(base, [](K& k) { k.staged_stores = !k.staged_stores; }),
           changed(base, [](K& k) { k.cluster_m += 1; }),
           changed(base, [](K& k) { k.cluster_n += 1; }),
+          changed(base, [](K& k) { k.cluster_k += 1; }),
+          changed(base, [](K& k) { k.prefetch = !k.prefetch; }),
           changed(base, [](K& k) { k.multicast = !k.multicast; }),
           changed(base, [](K& k) { k.tma_stores = !k.tma_stores; }),
           changed(base, [](K& k) { k.dependent_launch = !k.dependent_launch; }),

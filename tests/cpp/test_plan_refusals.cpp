@@ -95,7 +95,7 @@ TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
       {"H200", {WISH(family, Family::sm90), WISH(block_m, 320)}, {"256 at most"}},
       {"H200", {WISH(family, Family::sm90), WISH(block_n, 272)}, {"block_n", "up to 256"}},
       {"H200", {WISH(family, Family::sm90), WISH(warp_n, 32)}, {"warp_n equal to it"}},
-      {"H200", {WISH(family, Family::sm90), WISH(warp_m, 32)}, {"warp_m 64 or 128"}},
+      {"H200", {WISH(family, Family::sm90), WISH(warp_m, 96)}, {"warp_m 128 or a multiple of 8"}},
       {"H200",
        {WISH(tma_stores, true), WISH(staged_stores, false)},
        {"tma_stores needs staged_stores"}},
@@ -118,11 +118,13 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   pitched.a.row_stride = 516;
   shifted_d.d.data = address((std::int64_t{1} << 47) + 8);
   const GemmConfig sm90 = only(WISH(family, Family::sm90));
+  GemmConfig in_place = sm90, swapped = only(WISH(swap_ab, true));
+  in_place.repack_a = in_place.repack_b = swapped.repack_a = false;
   for (const GemmProblem& p : {shifted, pitched})
-    expect_words(plan_refusal(p, hw, sm90), {"16-byte aligned", "A and B", "family=sm90"});
+    expect_words(plan_refusal(p, hw, in_place), {"16-byte aligned", "A and B", "family=sm90"});
   expect_words(plan_refusal(placed(512, 512, 0), hw, sm90), {"k = 0", "family=sm90"});
-  expect_words(plan_refusal(pitched, hw, only(WISH(swap_ab, true))),
-               {"sm90 is left out", "16-byte aligned", "swap_ab=true"});
+  expect_words(plan_refusal(pitched, hw, swapped),
+               {"sm90 is left out", "16-byte aligned", "swap_ab=true", "repack_a=false"});
 
   const GemmConfig stores = only(WISH(tma_stores, true));
   expect_words(
@@ -138,6 +140,57 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   expect_words(plan_refusal(ragged, hw, deep), {"multiple of 64", deep.str()});
 }
 
+TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
+  const GemmProblem k_major = packed_problem(2, 4096, 4096, DType::f16, "nt"),
+                    n_major = packed_problem(2, 4096, 4096, DType::f16, "nn");
+  struct Case {
+    const GemmProblem& problem;
+    Wish wish;
+    std::vector<std::string> words;
+  };
+  const std::vector<Case> cases = {
+      {k_major, WISH(swizzle, true), {"no swizzle"}},
+      {k_major, WISH(staged_stores, true), {"staged"}},
+      {k_major, WISH(raster_group, 4), {"raster groups"}},
+      {k_major, WISH(cluster_n, 2), {"clusters"}},
+      {k_major, WISH(multicast, true), {"multicast"}},
+      {k_major, WISH(tma_stores, true), {"TMA stores"}},
+      {k_major, WISH(repack_b, true), {"repacking"}},
+      {k_major, WISH(dependent_launch, true), {"9.0", "sm_80"}},
+      {k_major, WISH(block_m, 9), {"block_m 1 to 8"}},
+      {k_major, WISH(block_m, 0), {"block_m 1 to 8"}},
+      {k_major, WISH(warp_m, 4), {"warp_m equal"}},
+      {k_major, WISH(warp_n, 16), {"warp_n 1, 2, 4 or 8"}},
+      {k_major, WISH(warp_n, 0), {"warp_n 1, 2, 4 or 8"}},
+      {n_major, WISH(warp_n, 4), {"warp_n 8, 16 .. 256"}},
+      {n_major, WISH(warp_n, 48), {"warp_n 8, 16 .. 256"}},
+      {k_major, WISH(num_stages, 0), {"num_stages 1 to 8"}},
+      {k_major, WISH(block_n, 7), {"block_n a multiple of warp_n"}},
+      {k_major, WISH(block_n, 1024), {"threads", "1024", "block_n"}},
+      {k_major, WISH(block_k, 768), {"block_k a multiple of the 512", "one step"}},
+      {k_major, WISH(block_k, -512), {"block_k a multiple"}},
+  };
+  for (const Case& c : cases) {
+    GemmConfig config = only(c.wish);
+    config.family = Family::gemv;
+    if (!config.num_stages) config.num_stages = 2;
+    if (!config.warp_n) config.warp_n = c.problem.b.row_stride == 1 ? 2 : 32;
+    std::vector<std::string> words = c.words;
+    words.push_back(config.str());
+    expect_words(plan_refusal(c.problem, hardware("sm_80"), config), words);
+  }
+  expect_words(plan_refusal(packed_problem(1, 1, (std::int64_t{1} << 30) + 8, DType::f16),
+                            hardware("H200"), only(WISH(family, Family::gemv))),
+               {"k to 2^30"});
+}
+
+TEST(Refusals, NothingToRepackIsRefused) {
+  for (const char* arch : {"H200", "A100", "T4"})
+    for (const Wish& w : {WISH(repack_a, true), WISH(repack_b, true)})
+      expect_words(plan_refusal(placed(512, 512, 0), hardware(arch), only(w)),
+                   {"nothing to repack (k = 0)", only(w).str()});
+}
+
 TEST(Refusals, UnknownStrategiesAndFamiliesAreRefusedWithWhatThereIs) {
   GemmConfig config;
   config.strategy = "bananas";
@@ -148,9 +201,10 @@ TEST(Refusals, UnknownStrategiesAndFamiliesAreRefusedWithWhatThereIs) {
       family_from_name(family);
       ADD_FAILURE() << family;
     } catch (const InvalidValue& error) {
-      expect_words(error.what(), {"'" + std::string(family) + "'", "sm70", "sm75", "sm80", "sm90"});
+      expect_words(error.what(),
+                   {"'" + std::string(family) + "'", "sm70", "sm75", "sm80", "sm90", "gemv"});
     }
-  for (Family family : {Family::sm70, Family::sm75, Family::sm80, Family::sm90})
+  for (Family family : {Family::sm70, Family::sm75, Family::sm80, Family::sm90, Family::gemv})
     EXPECT_EQ(family_from_name(name(family)), family);
 }
 

@@ -4,7 +4,14 @@ from dataclasses import dataclass, field
 
 SMALL_SM80 = dict(family="sm80", block_m=32, block_n=32, block_k=32, num_stages=3)
 SMALL_SM90 = dict(
-    family="sm90", block_m=128, block_n=64, num_stages=3, cluster_m=1, cluster_n=1, swap_ab=False
+    family="sm90",
+    block_m=128,
+    block_n=64,
+    num_stages=3,
+    cluster_m=1,
+    cluster_n=1,
+    cluster_k=1,
+    swap_ab=False,
 )
 
 
@@ -27,8 +34,13 @@ def sm90(file, old, new, *kinds, shape=(200, 136, 328), **config):
     return Fault(file, old, new, kinds, "sm_90", shape, {**SMALL_SM90, **config})
 
 
+def gemv(file, old, new, *kinds, shape=(3, 72, 1600)):
+    return Fault(file, old, new, kinds, "sm_80", shape, dict(family="gemv", block_m=4))
+
+
 LOOP_80, LOOP_90 = "mainloop_sm80.cuh", "mainloop_sm90.cuh"
 KERNEL_90, EPILOGUE_90 = "gemm_kernel_sm90.cuh", "epilogue_sm90.cuh"
+SUM_90 = "cluster_sum.cuh"
 
 FAULTS = {
     "cp.async is not waited for": sm80(
@@ -94,8 +106,8 @@ FAULTS = {
     ),
     "a panel is read before it is written": sm80(
         "epilogue.cuh",
-        "      ptx::bar_warp_sync();\n      const int vectors",
-        "      const int vectors",
+        "      ptx::bar_warp_sync();\n      if constexpr (COUNT == 1) {",
+        "      if constexpr (COUNT == 1) {",
         "race",
         "uninitialized",
     ),
@@ -145,7 +157,7 @@ FAULTS = {
         LOOP_90, "ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);", "", "race"
     ),
     "a stage is released before its products are done": sm90(
-        LOOP_90, "ptx::wgmma_wait_group<1>();", "ptx::wgmma_wait_group<2>();", "race"
+        LOOP_90, "ptx::wgmma_wait_group<UNDER_WAY>();", "ptx::wgmma_wait_group<2>();", "race"
     ),
     "fewer arrivals than readers": sm90(
         "ring_sm90.cuh",
@@ -215,8 +227,8 @@ FAULTS = {
     ),
     "the CTA's rank reaches the descriptor": sm90(
         "wgmma_descriptor.cuh",
-        "((tile + outer / 64 * BYTES_OF_64) & 0x3ffff) >> 4",
-        "u64(tile + outer / 64 * BYTES_OF_64) >> 4",
+        "((tile + offset) & 0x3ffff) >> 4",
+        "u64(tile + offset) >> 4",
         "wrong",
         "uninitialized",
         "emulator",
@@ -241,10 +253,64 @@ FAULTS = {
     ),
     "a CTA ends while its neighbour arrives": sm90(
         KERNEL_90,
-        "  if constexpr (Ring::CLUSTER > 1) ptx::cluster_sync();\n}",
-        "}",
+        "      if constexpr (Config::MULTICAST) ring.wait_until_free(at);\n",
+        "",
         "race",
         cluster_m=2,
         shape=(200, 136, 640),
+    ),
+    "sums are read before they have come": sm90(
+        SUM_90,
+        "      ptx::mbarrier_wait(arrived(), lap);\n",
+        "",
+        "race",
+        "uninitialized",
+        cluster_k=2,
+    ),
+    "sums are sent while those before are read": sm90(
+        SUM_90,
+        "    wait_until_drained();  // of the block tile before\n",
+        "",
+        "race",
+        cluster_k=2,
+        shape=(128, 64 * 140, 128),
+    ),
+    "more sums are announced than come": sm90(
+        SUM_90,
+        "arrive_expect_tx(arrived(), BYTES)",
+        "arrive_expect_tx(arrived(), BYTES + 16)",
+        "deadlock",
+        cluster_k=2,
+    ),
+    "sums go to the wrong CTA": sm90(
+        SUM_90,
+        "                           j / TILES_N,\n",
+        "                           0,\n",
+        "deadlock",
+        "race",
+        "mbarrier",
+        cluster_k=2,
+    ),
+    "the cluster's barriers are not waited for": sm90(
+        KERNEL_90,
+        "    if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();\n    const u32 panels",
+        "    const u32 panels",
+        "race",
+        cluster_k=2,
+    ),
+    "warps add up before all have their sums": gemv(
+        "gemv_kernel.cuh", "  ptx::bar_sync();\n", "", "race", "uninitialized"
+    ),
+    "a row too many on CUDA cores": gemv(
+        "gemv_kernel.cuh", "m < rows && k + CHUNK", "m <= rows && k + CHUNK", "out of bounds"
+    ),
+    "a copy leaves its last chunk out": Fault(
+        "repack.cuh",
+        "if (left <= i * step) return;",
+        "if (left <= i * step + 8) return;",
+        ("unwritten",),
+        "sm_80",
+        (70, 50, 200),
+        dict(repack_a=True),
     ),
 }

@@ -27,9 +27,10 @@ KNOBS_OLDER = {
     "no swizzle": dict(swizzle=False),
     "direct stores": dict(staged_stores=False),
 }
-SM90 = dict(block_m=128, block_n=128, num_stages=3, cluster_m=1, cluster_n=1)
+SM90 = dict(block_m=128, block_n=128, num_stages=3, cluster_m=1, cluster_n=1, cluster_k=1)
 KNOBS_SM90 = {
     "default": {},
+    "one stage": dict(num_stages=1),
     "two stages": dict(num_stages=2),
     "cluster 2x1": dict(cluster_m=2),
     "cluster 1x2": dict(cluster_n=2),
@@ -50,11 +51,18 @@ KNOBS_SM90 = {
     "256 deep": dict(block_k=256, block_m=64, block_n=32, num_stages=2),
     "split in 3": dict(split_k=3),
     "split in 2, 2x1": dict(split_k=2, cluster_m=2),
+    "K shared by 2": dict(cluster_k=2),
+    "K shared by 4, ordinary stores": dict(cluster_k=4, block_n=64, tma_stores=False),
+    "prefetch": dict(prefetch=True),
     "swapped": dict(swap_ab=True),
     "swapped, split in 5": dict(swap_ab=True, split_k=5, block_n=16),
     "swapped, 256 deep": dict(swap_ab=True, block_k=256, block_m=64, block_n=16),
     "swapped, 48 wide, 2x1": dict(swap_ab=True, block_n=48, cluster_m=2),
     "swapped, ordinary stores": dict(swap_ab=True, tma_stores=False),
+    "swapped, 16 rows": dict(swap_ab=True, block_m=16, block_n=32),
+    "swapped, twice 32 rows, K shared by 2": dict(
+        swap_ab=True, block_m=64, warp_m=32, block_n=16, cluster_k=2
+    ),
 }
 
 
@@ -89,8 +97,8 @@ def test_the_families_of_older_gpus(arch, layout, knob):
 @pytest.mark.parametrize("layout, knob", layouts_of(KNOBS_SM90))
 def test_every_knob_of_sm90(layout, knob):
     fields = {**SM90, **KNOBS_SM90[knob]}
-    if fields["block_n"] % 64:  # the operand of that side comes in whole boxes of 64
-        layout = "n" + layout[1] if fields.get("swap_ab") else layout[0] + "t"
+    if fields["block_n"] % 64 or fields["block_m"] < 64:  # MN-major: whole boxes of 64
+        layout = "nt"
     depth = fields.get("block_k", 64)
     step = 8 if depth == 64 else 64  # deeper k-tiles take whole 64s
     k = (fields["num_stages"] + 1) * depth + step
@@ -98,7 +106,7 @@ def test_every_knob_of_sm90(layout, knob):
     options = dict(layout=layout, dtype="bfloat16", arch="sm_90", family="sm90", **fields)
     product(m, n, k, seed=1, **options)
     product(3 * m, 3 * n, k, seed=2, **options)
-    product(8, 8, depth, seed=3, **options)
+    product(8, 8, depth * fields["cluster_k"], seed=3, **options)
 
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_90"])
@@ -118,6 +126,22 @@ def test_results_of_every_dtype_order_and_alignment(arch, out_transposed):
             for gap in (8, 1):
                 options = dict(out_dtype=out_dtype, out_transposed=out_transposed, gap=gap)
                 product(70, 40, 64, arch=arch, beta=beta, alpha=2.0, **options)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_few_rows_without_tensor_cores(arch, layout):
+    for m, n, k in ((1, 100, 600), (4, 72, 1608), (8, 33, 70)):
+        for gap in (8, 1):
+            product(m, n, k, layout=layout, arch=arch, gap=gap, family="gemv")
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_operands_that_are_copied_first(arch, layout):
+    for gap in (1, 3):
+        product(70, 50, 201, layout=layout, arch=arch, gap=gap, repack_a=True, repack_b=True)
+    product(70, 50, 201, layout=layout, arch=arch, gap=1, repack_a=True, split_k=2)
 
 
 @pytest.mark.parametrize("gap", [1, 2, 4, 8])

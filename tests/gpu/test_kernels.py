@@ -133,6 +133,20 @@ KNOBS_SM90 = {
     "swapped, narrow": dict(swap_ab=True, block_m=64, block_n=16, num_stages=8),
     "swapped, 48 wide, 2x1": dict(swap_ab=True, block_n=48, cluster_m=2),
     "swapped, ordinary stores": dict(swap_ab=True, tma_stores=False),
+    "prefetch": dict(prefetch=True),
+    "K in a cluster of 2": dict(cluster_k=2),
+    "K in a cluster of 2, ordinary stores": dict(cluster_k=2, tma_stores=False),
+    "K in a cluster of 4, two consumers": dict(block_n=64, cluster_k=4, num_stages=4),
+    "K in a cluster of 8": dict(block_m=64, block_n=64, cluster_k=8, num_stages=4),
+    "K in a cluster of 2, split in 2": dict(cluster_k=2, split_k=2, num_stages=2),
+    "K in a cluster of 4, 16": dict(swap_ab=True, block_m=64, block_n=16, cluster_k=4),
+    "two of 56 rows": dict(block_m=112, warp_m=56),
+    "two of 48 rows, direct stores": dict(block_m=96, warp_m=48, staged_stores=False),
+    "48 rows": dict(swap_ab=True, block_m=48, block_n=16, block_k=256, prefetch=True),
+    "8 rows": dict(swap_ab=True, block_m=8, block_n=48, num_stages=4),
+    "40 rows, K in a cluster of 2": dict(swap_ab=True, block_m=40, block_n=32, cluster_k=2),
+    "two of 32 rows": dict(block_m=64, warp_m=32, block_n=64, block_k=128),
+    "24 rows, ordinary stores": dict(swap_ab=True, block_m=24, block_n=32, tma_stores=False),
 }
 
 
@@ -142,15 +156,20 @@ def test_every_knob_of_sm90(layout, knob):
     fields = {**SM90, **KNOBS_SM90[knob]}
     if fields["block_n"] % 64:  # the operand of that side comes in whole boxes of 64
         layout = "n" + layout[1] if fields.get("swap_ab") else layout[0] + "t"
+    if fields.get("warp_m", fields["block_m"]) % 64:
+        layout = layout[0] + "t" if fields.get("swap_ab") else "n" + layout[1]
     config = GemmConfig(**fields)
     depth = fields.get("block_k", 64)
     step = 8 if depth == 64 else 64  # deeper k-tiles take whole 64s
+    splits = fields.get("split_k", 1) * fields.get("cluster_k", 1)
+    least_k = (splits - 1) * depth + step if fields.get("cluster_k") else 0
     sizes = sizes_around(fields["block_m"], fields["block_n"], depth, fields["num_stages"])
     for m, n, k in sizes:
         m, n, k = (m + 7) // 8 * 8, (n + 7) // 8 * 8, (k + step - 1) // step * step
-        check_product(m, n, k, layout, BF16, config)
-    check_product(3001, 1013, 320, "nt", BF16, config)  # many tiles a CTA, odd edges
-    check_product(264, 392, 192, layout, HALF, config, out_dtype=FLOAT)
+        check_product(m, n, max(k, least_k), layout, BF16, config)
+    deep = max(320, least_k)
+    check_product(3001, 1013, deep, "nt", BF16, config)  # many tiles a CTA, odd edges
+    check_product(264, 392, max(192, least_k), layout, HALF, config, out_dtype=FLOAT)
 
 
 def test_outputs_of_every_dtype_and_order():

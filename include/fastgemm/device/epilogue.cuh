@@ -128,6 +128,36 @@ struct Panel {
   static constexpr int BYTES = ROWS * PITCH * 4;
 };
 
+// Stores the first `cols` (a multiple of 16) columns of a panel where D takes single elements only.
+// Lanes lie along the contiguous index of D (with the operands swapped that counts rows); a lane
+// keeps its place there and walks along the other index: little is left to compute for an element.
+template <class Panel, class Config>
+FASTGEMM_DEVICE void store_elements(const OutputTile<Config>& out, int first_row, int first_col,
+                                    int cols, u32 panel) {
+  constexpr int ROWS = Panel::TILES_M * 16;
+  const int length = Config::SWAP_AB ? ROWS : cols;
+  const int lanes = length % WARP_THREADS == 0 ? WARP_THREADS : 16;
+  const int step = WARP_THREADS / lanes;
+  const int lane = ptx::thread_index() % WARP_THREADS;
+  for (int along = lane % lanes; along < length; along += lanes)
+#pragma unroll 1
+    for (int across = lane / lanes; across < ROWS * cols / length; across += 4 * step) {
+      float sum[4][1];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int row = Config::SWAP_AB ? along : across + i * step;
+        const int col = Config::SWAP_AB ? across + i * step : along;
+        sum[i][0] = ptx::ld_shared_f32(panel + (row * Panel::PITCH + col) * 4);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int row = Config::SWAP_AB ? along : across + i * step;
+        const int col = Config::SWAP_AB ? across + i * step : along;
+        out.template finish<1>(first_row + row, first_col + col, sum[i]);
+      }
+    }
+}
+
 // Through shared memory, panel by panel, so that a store instruction writes whole rows. Each warp
 // has its own `buffer` and works alone. The loop over a panel's vectors stays a loop: unrolled, it
 // would dominate code size and compile time.
@@ -158,22 +188,22 @@ FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N
             ptx::st_shared_v2_f32(buffer + (row * Panel::PITCH + col) * 4, sum[0], sum[1]);
           }
       ptx::bar_warp_sync();
+      if constexpr (COUNT == 1) {
+        store_elements<Panel>(out, first_row + tile_m * ROW_STEP, first_col + tile_n * 16,
+                              tiles_n * 16, buffer);
+        continue;
+      }
       const int vectors = tiles_n * 16 / COUNT;  // of a row
 #pragma unroll 1
       for (int v = lane; v < Panel::TILES_M * 16 * vectors; v += WARP_THREADS) {
         const int row = v / vectors, col = v % vectors * COUNT;
         float sum[COUNT];
         const u32 address = buffer + (row * Panel::PITCH + col) * 4;
-        if constexpr (COUNT % 4 == 0) {
 #pragma unroll
-          for (int i = 0; i < COUNT; i += 4) {
-            const Chunk c = ptx::ld_shared_v4(address + 4 * i);
+        for (int i = 0; i < COUNT; i += 4) {
+          const Chunk c = ptx::ld_shared_v4(address + 4 * i);
 #pragma unroll
-            for (int x = 0; x < 4; ++x) sum[i + x] = __uint_as_float(c.word[x]);
-          }
-        } else {
-#pragma unroll
-          for (int i = 0; i < COUNT; ++i) sum[i] = ptx::ld_shared_f32(address + 4 * i);
+          for (int x = 0; x < 4; ++x) sum[i + x] = __uint_as_float(c.word[x]);
         }
         out.template finish<COUNT>(first_row + tile_m * ROW_STEP + row,
                                    first_col + tile_n * 16 + col, sum);

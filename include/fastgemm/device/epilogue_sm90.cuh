@@ -15,8 +15,8 @@ namespace fastgemm {
 // A warpgroup's panel of D: 64 of the tile's rows and up to 64 of its columns, of 16 bits, swizzled
 // as the TMA reads it; large, since every copy costs the engine time that loads need too. Tiles
 // that are not whole panels wide have narrower ones: a box must not reach into the neighbour's
-// tile. 16 KB hold two panels or more, so that some are filled while the copy engine reads the
-// others; the last copies drain under the next tile's main loop.
+// tile. There are buffers for 128 columns, or for two tiles, so that some are filled while the copy
+// engine reads the others; the last copies drain under the next tile's main loop.
 //
 // Operands swapped: the accumulators hold D transposed, and the panel's rows are the tile's
 // columns.
@@ -26,7 +26,7 @@ struct StorePanel {
                                : BLOCK_N % 32 == 0 ? 32
                                                    : 16;  // tile columns
   using Layout = SharedLayout<SWAPPED ? WIDTH : 64, SWAPPED ? 64 : WIDTH, true>;
-  static constexpr int BUFFERS = 2 * 64 / WIDTH;
+  static constexpr int BUFFERS = 2 * min_of(BLOCK_N, 64) / WIDTH;
 };
 
 // Writes alpha * accumulators for the tile rows from `row` and the tile columns from `col` of the D

@@ -3,6 +3,7 @@
 // one block tile after the other.
 #pragma once
 
+#include "fastgemm/device/cluster_sum.cuh"
 #include "fastgemm/device/epilogue.cuh"
 #include "fastgemm/device/epilogue_sm90.cuh"
 #include "fastgemm/device/mainloop_sm90.cuh"
@@ -20,25 +21,32 @@ namespace fastgemm {
 using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
-constexpr int CONSUMER_STAGING_BYTES =
-    Config::TMA_STORES      ? StorePanel<Config::BLOCK_N, Config::SWAP_AB>::BUFFERS *
-                                  StorePanel<Config::BLOCK_N, Config::SWAP_AB>::Layout::BYTES
-    : Config::STAGED_STORES ? 4 * PanelSm90::BYTES
-                            : 0;
-template <class Config>
-constexpr int STAGING_BYTES = RingSm90<Config>::CONSUMERS * CONSUMER_STAGING_BYTES<Config>;
-template <class Config>
-constexpr int SHARED_BYTES =
-    RingSm90<Config>::STAGING_OFFSET + STAGING_BYTES<Config> + 2 * Config::NUM_STAGES * 8;
+using StorePanelSm90 = StorePanel<ClusterSum<Config>::TILES_N * 16, Config::SWAP_AB>;
 
-// Narrow tiles (decode) wait for memory, so that such a kernel starts as early as it can and brings
-// its first k-tiles into L2 while the one before it still runs. That is safe even when that one
-// writes them: L2 is where writes arrive. Few, since each costs the copy engine as much as a load.
 template <class Config>
-constexpr bool NARROW = Config::BLOCK_N <= 32;
+struct SharedSm90 {
+  static constexpr int STAGING_BYTES =  // of a consumer
+      Config::TMA_STORES ? StorePanelSm90<Config>::BUFFERS * StorePanelSm90<Config>::Layout::BYTES
+      : Config::STAGED_STORES ? 4 * PanelSm90::BYTES
+                              : 0;
+  static constexpr int STAGING = RingSm90<Config>::BYTES;
+  static constexpr int SUMS = STAGING + RingSm90<Config>::CONSUMERS * STAGING_BYTES;
+  static constexpr int BARRIERS = SUMS + ClusterSum<Config>::BYTES;
+  static constexpr int BYTES =
+      max_of(BARRIERS + 2 * Config::NUM_STAGES * 8 + ClusterSum<Config>::BARRIER_BYTES,
+             RingSm90<Config>::READ_BYTES);
+};
+template <class Config>
+constexpr int SHARED_BYTES = SharedSm90<Config>::BYTES;
+
+// A kernel that waits for memory starts as early as it can and brings its first k-tiles of A (the
+// weights of swapped operands) into L2 while the one before it still runs. That is safe even when
+// that one writes them: L2 is where writes arrive. Few, since each costs the copy engine as much as
+// a load.
 constexpr int PREFETCHED_K_TILES = 2;
 
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
+// CTAs of different k_rank have the same block tile.
 template <class Config>
 FASTGEMM_DEVICE u32 cluster_rows(const GemmParams& p) {
   return (p.tiles_m + Config::CLUSTER_M - 1) / Config::CLUSTER_M;
@@ -48,9 +56,15 @@ FASTGEMM_DEVICE u32 cluster_cols(const GemmParams& p) {
   return (p.tiles_n + Config::CLUSTER_N - 1) / Config::CLUSTER_N;
 }
 
+template <class Config>
+FASTGEMM_DEVICE u32 k_rank(u32 cta_rank) {
+  return cta_rank / RingSm90<Config>::TILES;
+}
+
 // The block tile of CTA `cta_rank` in cluster tile `i`.
 template <class Config>
 FASTGEMM_DEVICE TileIndex tile_index(const GemmParams& p, u32 i, u32 cta_rank) {
+  cta_rank %= RingSm90<Config>::TILES;
   TileIndex index =
       raster<Config::RASTER_GROUP>(i, cluster_rows<Config>(p), cluster_cols<Config>(p));
   index.m = index.m * Config::CLUSTER_M + cta_rank % Config::CLUSTER_M;
@@ -68,37 +82,68 @@ FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body)
     body(tile_index<Config>(p, i, cta_rank));
 }
 
+// Stores a warpgroup's sums of a block tile from column `first_col` of it on.
+template <class Config, int BLOCKS_M, int TILES_N>
+FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
+                                const float (&sum)[BLOCKS_M][TILES_N][8], const TileIndex& index,
+                                int first_row, int first_col, u32 panels, int& panel) {
+  if constexpr (Config::TMA_STORES) {
+    epilogue_tma<typename Config::Output, Config::SWAP_AB>(
+        sum, d_map, panels, index.m * Config::BLOCK_M + first_row,
+        index.n * Config::BLOCK_N + first_col, static_cast<int>(index.batch), p.alpha, panel);
+  } else {
+    OutputTile<Config> out(p, index);
+    if constexpr (Config::WARP_M % 64 != 0)
+      out.rows_left = min_of(out.rows_left, first_row + Config::WARP_M);
+    const int warp = ptx::thread_index() / WARP_THREADS % 4;
+    const int warp_row = first_row + warp * 16;
+    if constexpr (Config::STAGED_STORES)
+      epilogue_staged<PanelSm90, M16n8Accumulators, 64>(sum, out, warp_row, first_col,
+                                                        panels + warp * PanelSm90::BYTES);
+    else
+      epilogue_direct<M16n8Accumulators, 64>(sum, out, warp_row, first_col);
+  }
+}
+
 template <class Config>
 FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_map,
                                       const TensorMap& b_map, const TensorMap& d_map) {
   using Ring = RingSm90<Config>;
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const u32 base = ptx::cvta_to_shared(shared_memory);
-  const u32 staging = base + Ring::STAGING_OFFSET;
-  const Ring ring = {base, staging + STAGING_BYTES<Config>};
+  using Shared = SharedSm90<Config>;
+  const Ring ring = {base, base + Shared::BARRIERS};
   const int thread = ptx::thread_index();
   const int warpgroup = thread / WARPGROUP_THREADS;
   const bool is_producer = thread == Ring::CONSUMERS * WARPGROUP_THREADS;
   const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
   const int all_k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
   const auto split_of = [&](const TileIndex& index) {
-    return split_index<Config::SPLIT_K>(index.batch, all_k_tiles, p.splits, p.k_tiles_of_split);
+    return cluster_share<Config::CLUSTER_K>(
+        split_index<Config::SPLIT_K>(index.batch, all_k_tiles, p.splits, p.k_tiles_of_split),
+        k_rank<Config>(cta_rank));
   };
+  ClusterSum<Config> cluster_sum = {base + Shared::SUMS, ring.empty(Config::NUM_STAGES),
+                                    k_rank<Config>(cta_rank)};
 
   if (thread == 0) {
     ptx::prefetch_tensormap(a_map);
     ptx::prefetch_tensormap(b_map);
     if constexpr (Config::TMA_STORES) ptx::prefetch_tensormap(d_map);
+    if constexpr (Config::CLUSTER_K > 1) cluster_sum.init_barriers();
     ring.init_barriers();
   }
-  if constexpr (Ring::CLUSTER > 1)
-    ptx::cluster_sync();
+  // With multicast, the first fetch already arrives at other CTAs' barriers; where K is shared,
+  // only the epilogue does.
+  if constexpr (Config::MULTICAST || Config::CLUSTER_K > 1) ptx::cluster_arrive();
+  if constexpr (Config::MULTICAST)
+    ptx::cluster_wait();
   else
     ptx::bar_sync();
   // All of this overlaps with the kernel before; its results are read and overwritten only behind
   // the wait.
   if constexpr (Config::DEPENDENT_LAUNCH) {
-    if constexpr (NARROW<Config>) {
+    if constexpr (Config::PREFETCH) {
       ptx::griddepcontrol_launch_dependents();
       if (is_producer) {
         const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
@@ -121,38 +166,36 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
                         split);
       });
       // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
-      if constexpr (Config::DEPENDENT_LAUNCH && !NARROW<Config>)
+      if constexpr (Config::DEPENDENT_LAUNCH && !Config::PREFETCH)
         ptx::griddepcontrol_launch_dependents();
+      if constexpr (Config::MULTICAST) ring.wait_until_free(at);
     }
     ptx::bar_warp_sync();
+    if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
   } else {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
     const int first_row = warpgroup * Config::WARP_M;
-    const u32 panels = staging + warpgroup * CONSUMER_STAGING_BYTES<Config>;
+    if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
+    const u32 panels = base + Shared::STAGING + warpgroup * Shared::STAGING_BYTES;
     WarpgroupTile<Config> tile;
     int panel = 0;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       consume<Config>(ring, at, tile, first_row, split_of(index).k_tiles);
-      if constexpr (Config::TMA_STORES) {
-        epilogue_tma<typename Config::Output, Config::SWAP_AB>(
-            tile.accumulator, d_map, panels, index.m * Config::BLOCK_M + first_row,
-            index.n * Config::BLOCK_N, static_cast<int>(index.batch), p.alpha, panel);
+      if constexpr (Config::CLUSTER_K == 1) {
+        store_sums<Config>(p, d_map, tile.accumulator, index, first_row, 0, panels, panel);
       } else {
-        const OutputTile<Config> out(p, index);
-        const int warp = thread / WARP_THREADS % 4;
-        const int warp_row = first_row + warp * 16;
-        if constexpr (Config::STAGED_STORES)
-          epilogue_staged<PanelSm90, M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0,
-                                                            panels + warp * PanelSm90::BYTES);
-        else
-          epilogue_direct<M16n8Accumulators, 64>(tile.accumulator, out, warp_row, 0);
+        using Sum = ClusterSum<Config>;
+        float sum[Sum::BLOCKS_M][Sum::TILES_N][8];
+        cluster_sum.exchange(tile.accumulator, sum);
+        if (cluster_sum.finishes())
+          store_sums<Config>(p, d_map, sum, index, first_row, cluster_sum.first_column(), panels,
+                             panel);
       }
     });
     // Shared memory must outlive the copy engine's reads of it.
     if constexpr (Config::TMA_STORES) ptx::bulk_wait_group_read<0>();
+    if constexpr (Config::CLUSTER_K > 1) cluster_sum.wait_until_drained();
   }
-  // A CTA must not end while its neighbour still arrives at its barriers.
-  if constexpr (Ring::CLUSTER > 1) ptx::cluster_sync();
 }
 
 }  // namespace fastgemm

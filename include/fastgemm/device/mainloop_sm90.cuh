@@ -79,13 +79,10 @@ struct TileSource {
     });
   }
 
-  // Brings k-tile `t` into L2.
+  // Brings k-tile `t` of A into L2.
   FASTGEMM_DEVICE void prefetch(int t) const {
     for_each_copy<A>(m, t * Config::BLOCK_K, n_rank, [&](int, int x, int y, int z) {
       ptx::tma_prefetch_4d(a_map, x, y, z, a_batch);
-    });
-    for_each_copy<B>(n, t * Config::BLOCK_K, m_rank, [&](int, int x, int y, int z) {
-      ptx::tma_prefetch_4d(b_map, x, y, z, b_batch);
     });
   }
 
@@ -113,9 +110,11 @@ FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::
 }
 
 // The accumulators of a warpgroup: blocks of 64 rows, of which warp w holds the 16 from 16 w on.
+// WGMMA has no fewer rows: of a tile with fewer, it reads on into the bytes behind, and what comes
+// of them is stored nowhere.
 template <class Config>
 struct WarpgroupTile {
-  static constexpr int BLOCKS_M = Config::WARP_M / 64;
+  static constexpr int BLOCKS_M = (Config::WARP_M + 63) / 64;
   static constexpr int TILES_N = Config::BLOCK_N / 16;
   float accumulator[BLOCKS_M][TILES_N][8];
 };
@@ -124,16 +123,21 @@ struct WarpgroupTile {
 template <class Config>
 FASTGEMM_DEVICE void release(const RingSm90<Config>& ring, int stage) {
   const int lane = ptx::thread_index() % WARP_THREADS;
-  if constexpr (Config::MULTICAST && RingSm90<Config>::CLUSTER > 1) {
-    if (lane < RingSm90<Config>::CLUSTER) ptx::mbarrier_arrive_cluster(ring.empty(stage), lane);
+  if constexpr (Config::MULTICAST && RingSm90<Config>::TILES > 1) {
+    if (lane < RingSm90<Config>::TILES) ptx::mbarrier_arrive_cluster(ring.empty(stage), lane);
   } else {
     if (lane == 0) ptx::mbarrier_arrive(ring.empty(stage));
   }
 }
 
+// Narrow tiles (decode) wait for memory, not for Tensor Cores.
+template <class Config>
+constexpr bool NARROW = Config::BLOCK_N <= 32;
+
 // Multiplies the k-tiles of a block tile; `first_row`: of this warpgroup in it. One group of
 // products is always under way: a stage is released when the group of the next one has been started
-// and its own is done.
+// and its own is done. Narrow tiles rather have their stage filled again at once, and a single stage
+// has no next one.
 template <class Config>
 FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
                              WarpgroupTile<Config>& tile, int first_row, int k_tiles) {
@@ -141,6 +145,7 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
   using A = WgmmaDescriptor<typename Ring::A>;
   using B = WgmmaDescriptor<typename Ring::B>;
   using Multiply = ptx::Wgmma<Config::BLOCK_N>;
+  constexpr int UNDER_WAY = NARROW<Config> || Config::NUM_STAGES == 1 ? 0 : 1;
   int previous = 0;
 #pragma unroll 1
   for (int t = 0; t < k_tiles; ++t) {
@@ -156,13 +161,18 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
             A::make(ring.a(at.stage), first_row + 64 * i) + A::slice_offset(slice),
             b + B::slice_offset(slice), t != 0 || slice != 0);
     ptx::wgmma_commit_group();
-    ptx::wgmma_wait_group<1>();
-    if (t > 0) release<Config>(ring, previous);
+    ptx::wgmma_wait_group<UNDER_WAY>();
+    if (UNDER_WAY == 0)
+      release<Config>(ring, at.stage);
+    else if (t > 0)
+      release<Config>(ring, previous);
     previous = at.stage;
     at.advance();
   }
-  ptx::wgmma_wait_group<0>();
-  release<Config>(ring, previous);
+  if constexpr (UNDER_WAY > 0) {
+    ptx::wgmma_wait_group<0>();
+    release<Config>(ring, previous);
+  }
 }
 
 }  // namespace fastgemm

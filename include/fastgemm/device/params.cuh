@@ -23,4 +23,27 @@ struct GemmParams {
 // Threads of a CTA of the kernel that adds up splits (reduce_splits.cuh).
 constexpr int REDUCE_THREADS = 256;
 
+// One operand as the kernel that repacks sees it (repack.cuh): matrices of rows x cols elements of
+// 16 bits, columns being the contiguous index of the copy. Strides and pitch count elements.
+struct RepackOperand {
+  const void* source;
+  void* copy;
+  unsigned long long source_begin, source_end;  // addresses of the bytes that the source spans
+  long long rows, cols;
+  long long row_stride, col_stride, batch_stride;  // of the source
+  long long copy_pitch, copy_batch_stride;
+  // 2^lane_bits threads copy a segment of a row: REPACK_CHUNKS chunks each.
+  unsigned int lane_bits, segments_of_row;
+  unsigned int ctas_of_matrix, ctas;
+};
+
+// The CTAs of operand 0 come first; an operand that stays as it is has none.
+struct RepackParams {
+  RepackOperand operand[2];
+};
+
+// Threads of a CTA of that kernel, and 16-byte chunks that each of them copies.
+constexpr int REPACK_THREADS = 256;
+constexpr int REPACK_CHUNKS = 4;
+
 }  // namespace fastgemm

@@ -50,4 +50,14 @@ FASTGEMM_DEVICE SplitIndex split_index(i64 matrix, int k_tiles, u32 splits, u32 
   return {batch, first, min_of(k_tiles - first, static_cast<int>(k_tiles_of_split))};
 }
 
+// Of these k-tiles, those of CTA `rank` where CTAS of a cluster share them: never none, since there
+// are CTAS of them or more.
+template <int CTAS>
+FASTGEMM_DEVICE SplitIndex cluster_share(const SplitIndex& all, u32 rank) {
+  if constexpr (CTAS == 1) return all;
+  const u32 k_tiles = all.k_tiles;
+  const u32 first = k_tiles * rank / CTAS, last = k_tiles * (rank + 1) / CTAS;
+  return {all.batch, all.first_k_tile + static_cast<int>(first), static_cast<int>(last - first)};
+}
+
 }  // namespace fastgemm

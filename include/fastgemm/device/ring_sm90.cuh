@@ -39,10 +39,25 @@ struct TmaTile {
   static_assert(MAJOR == Major::K || OUTER % 64 == 0, "MN-major boxes are 64 wide");
 };
 
+// A place in the ring. `lap` is the parity of the phase that a consumer waits for at `full`; the
+// producer waits for the other one at `empty`, so that its first lap finds every stage free.
+template <int STAGES>
+struct RingPosition {
+  int stage = 0;
+  u32 lap = 0;
+  FASTGEMM_DEVICE void advance() {
+    if (++stage == STAGES) {
+      stage = 0;
+      lap ^= 1;
+    }
+  }
+};
+
 template <class Config>
 struct RingSm90 {
-  static constexpr int CLUSTER = Config::CLUSTER_M * Config::CLUSTER_N;
-  static constexpr int CONSUMERS = Config::BLOCK_M / Config::WARP_M;  // warpgroups that multiply
+  static constexpr int TILES = Config::CLUSTER_M * Config::CLUSTER_N;  // of a cluster
+  static constexpr int CLUSTER = TILES * Config::CLUSTER_K;            // its CTAs
+  static constexpr int CONSUMERS = Config::BLOCK_M / Config::WARP_M;   // warpgroups that multiply
   static constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP_THREADS;
   static constexpr int STAGES = Config::NUM_STAGES;
 
@@ -54,7 +69,10 @@ struct RingSm90 {
   static constexpr int STAGE_BYTES = A::BYTES + B::BYTES;
   static_assert(STAGE_BYTES % 1024 == 0, "swizzle atoms are 1024-byte aligned");
 
-  static constexpr int STAGING_OFFSET = STAGES * STAGE_BYTES;
+  static constexpr int BYTES = STAGES * STAGE_BYTES;
+  // WGMMA reads 64 rows of A, and of a warpgroup that has fewer what lies behind: up to here.
+  static constexpr int READ_BYTES =
+      BYTES - B::BYTES + (64 - min_of(Config::WARP_M, 64)) * A::ROW_BYTES;
 
   u32 base;      // of the first stage
   u32 barriers;  // full[STAGES], then empty[STAGES]
@@ -67,26 +85,18 @@ struct RingSm90 {
   // full: the producer arrives once and announces the bytes. empty: one lane of every consumer warp
   // arrives, in every CTA that receives what this CTA's producer sends.
   FASTGEMM_DEVICE void init_barriers() const {
-    constexpr int RECEIVERS = Config::MULTICAST ? CLUSTER : 1;
+    constexpr int RECEIVERS = Config::MULTICAST ? TILES : 1;
     for (int s = 0; s < STAGES; ++s) {
       ptx::mbarrier_init(full(s), 1);
       ptx::mbarrier_init(empty(s), CONSUMERS * 4 * RECEIVERS);
     }
     ptx::fence_mbarrier_init();
   }
-};
 
-// A place in the ring. `lap` is the parity of the phase that a consumer waits for at `full`; the
-// producer waits for the other one at `empty`, so that its first lap finds every stage free.
-template <int STAGES>
-struct RingPosition {
-  int stage = 0;
-  u32 lap = 0;
-  FASTGEMM_DEVICE void advance() {
-    if (++stage == STAGES) {
-      stage = 0;
-      lap ^= 1;
-    }
+  // The last act of a producer that multicasts: a CTA must not end while others still arrive at its
+  // barriers, and a barrier of the cluster does not wait for arrivals that are on their way.
+  FASTGEMM_DEVICE void wait_until_free(RingPosition<STAGES> at) const {
+    for (int s = 0; s < STAGES; ++s, at.advance()) ptx::mbarrier_wait(empty(at.stage), at.lap ^ 1);
   }
 };
 

@@ -14,15 +14,16 @@ namespace fastgemm {
 //   bits 62-63  1: 128-byte swizzle
 template <class Tile>
 struct WgmmaDescriptor {
-  static constexpr u64 CONSTANT =
-      u64(1) << 62 | u64(1024 / 16) << 32 | u64(Tile::COLUMN_BYTES / 16 & 0x3fff) << 16;
+  static constexpr u64 CONSTANT = u64(1) << 62 | u64(1024 / 16) << 32 |
+                                  u64(Tile::COLUMN_BYTES / 16 & 0x3fff) << 16;
 
-  // Of the 64 (or N) rows or columns from `outer` on, which is a multiple of 64, in k-slice 0. In a
-  // cluster the address has the CTA's rank in its upper bits: they must not reach the offsets'
-  // fields.
+  // Of the 64 (or N) rows or columns from `outer` on, in k-slice 0; `outer` is a multiple of 8
+  // (K-major) or 64. In a cluster the address has the CTA's rank in its upper bits: they must not
+  // reach the offsets' fields.
   FASTGEMM_DEVICE static u64 make(u32 tile, int outer) {
-    constexpr int BYTES_OF_64 = Tile::MAJOR == Major::K ? 64 * Tile::ROW_BYTES : Tile::COLUMN_BYTES;
-    return CONSTANT | ((tile + outer / 64 * BYTES_OF_64) & 0x3ffff) >> 4;
+    const int offset =
+        Tile::MAJOR == Major::K ? outer * Tile::ROW_BYTES : outer / 64 * Tile::COLUMN_BYTES;
+    return CONSTANT | ((tile + offset) & 0x3ffff) >> 4;
   }
 
   // What k-slice `slice`, 16 further along K each, adds. K-major: 32 bytes to the right within the

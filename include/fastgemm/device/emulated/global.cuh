@@ -12,6 +12,10 @@ FASTGEMM_DEVICE Bits ld_global(const Bits* p) {
   emulated::machine().ld_global(p, &value, sizeof value);
   return value;
 }
+FASTGEMM_DEVICE void ld_global_once(u32* words, const void* p) {
+  emulated::machine().ld_global(p, words, 16);
+}
+FASTGEMM_DEVICE void prefetch_l2(const void*) {}
 template <class Bits>
 FASTGEMM_DEVICE void st_global(Bits* p, Bits value) {
   emulated::machine().st_global(p, &value, sizeof value);

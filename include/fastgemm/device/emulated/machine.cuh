@@ -30,7 +30,7 @@ struct TensorBox {
   i64 extent[4];
   i64 stride_bytes[3];  // of indices 1 to 3
   int box[4];
-  int swizzle_bytes;  // 128, 64 or 32
+  int swizzle_bytes;  // 128, 64 or 32: the width of a row in shared memory
   int element_bytes;
 };
 constexpr u64 TENSOR_BOX_MAGIC = 0x786f625f6d656766;
@@ -73,6 +73,7 @@ class Machine {
   virtual void bulk_commit_group() = 0;
   virtual void bulk_wait_group_read(int pending) = 0;
   virtual void fence_proxy_async() = 0;
+  virtual void st_async(u32 shared, u32 barrier, const void* from, int bytes) = 0;
 
   virtual void cluster_arrive() = 0;
   virtual void cluster_wait() = 0;

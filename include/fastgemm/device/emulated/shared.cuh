@@ -28,6 +28,9 @@ FASTGEMM_DEVICE float ld_shared_f32(u32 address) {
   emulated::machine().ld_shared(address, &value, sizeof value);
   return value;
 }
+FASTGEMM_DEVICE void st_shared_f32(u32 address, float x) {
+  emulated::machine().st_shared(address, &x, sizeof x);
+}
 FASTGEMM_DEVICE void st_shared_v2_f32(u32 address, float x, float y) {
   const float pair[2] = {x, y};
   emulated::machine().st_shared(address, pair, sizeof pair);

@@ -15,12 +15,27 @@ FASTGEMM_DEVICE u32 cluster_cta_rank() {
   return rank;
 }
 
-// All threads of all CTAs of the cluster have arrived.
-FASTGEMM_DEVICE void cluster_sync() {
+// The barrier of all threads of all CTAs of the cluster, in two steps: work can stand between them.
+FASTGEMM_DEVICE void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+FASTGEMM_DEVICE void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Sends 16 bytes to `shared` in CTA `rank` of the cluster, which count at its `barrier` when they
+// have arrived: PTX ISA, "st.async".
+FASTGEMM_DEVICE void st_async_v4(u32 shared, u32 barrier, u32 rank, const float (&x)[4]) {
   asm volatile(
-      "barrier.cluster.arrive.relaxed.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
+      "{\n"
+      ".reg .b32 remote, remote_barrier;\n"
+      "mapa.shared::cluster.u32 remote, %0, %2;\n"
+      "mapa.shared::cluster.u32 remote_barrier, %1, %2;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [remote], {%3, %4, %5, %6}, "
+      "[remote_barrier];\n"
+      "}" ::"r"(shared),
+      "r"(barrier), "r"(rank), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+      : "memory");
 }
 
 // Gives registers of this warpgroup's threads back, or takes more, up to COUNT a thread

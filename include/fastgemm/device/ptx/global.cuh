@@ -38,6 +38,19 @@ FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {
     asm volatile("ld.global.u32 %0, [%1];" : "=r"(words[0]) : "l"(p) : "memory");
 }
 
+// Four words that nobody reads again: not kept in L1 (PTX ISA 7.4).
+FASTGEMM_DEVICE void ld_global_once(u32* words, const void* p) {
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "l"(p)
+               : "memory");
+}
+
+// Brings the line at `p` into L2, and nowhere else.
+FASTGEMM_DEVICE void prefetch_l2(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
+}
+
 FASTGEMM_DEVICE void st_global(u16* p, u16 value) {
   asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(value) : "memory");
 }

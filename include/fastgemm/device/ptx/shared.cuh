@@ -41,6 +41,10 @@ FASTGEMM_DEVICE float ld_shared_f32(u32 address) {
   return value;
 }
 
+FASTGEMM_DEVICE void st_shared_f32(u32 address, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(x) : "memory");
+}
+
 FASTGEMM_DEVICE void st_shared_v2_f32(u32 address, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
 }

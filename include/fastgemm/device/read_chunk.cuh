@@ -1,0 +1,89 @@
+// Reads eight elements from any address, in two steps, so that many reads are under way at once.
+#pragma once
+
+#include "fastgemm/device/load_tile.cuh"
+#include "fastgemm/device/ptx/global.cuh"
+#include "fastgemm/device/ptx/shift.cuh"
+
+namespace fastgemm {
+
+// ALIGNED: the chunk begins at a 16-byte boundary and is read once, past L1. Otherwise it is cut
+// out of one or two aligned reads, which neighbours share through L1:
+//
+//   wanted       | chunk 0       | chunk 1       | ...     begins anywhere
+//   read      |               |               |            16 bytes each
+//
+// A read never brings only what is not wanted, and nothing from outside of the elements that
+// start() is told of: where it would, and where elements do not lie side by side, they are read one
+// by one, in finish().
+template <bool ALIGNED>
+class ChunkRead;
+
+template <>
+class ChunkRead<true> {
+ public:
+  // Whole chunks only: with `valid` below eight it is as if none of it existed.
+  FASTGEMM_DEVICE void start(const u16* source, i64, int valid, int, int) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) chunk_.word[i] = 0;
+    if (valid >= CHUNK_ELEMENTS) ptx::ld_global_once(chunk_.word, source);
+  }
+  FASTGEMM_DEVICE const Chunk& finish() const { return chunk_; }
+
+ private:
+  Chunk chunk_;
+};
+
+template <>
+class ChunkRead<false> {
+ public:
+  // The first `valid` of the elements at source[i * stride] exist. With stride 1 there are `before`
+  // elements before them that may be read as well, and `after` from the first one on.
+  FASTGEMM_DEVICE void start(const u16* source, i64 stride, int valid, int before, int after) {
+    source_ = source;
+    stride_ = stride;
+    valid_ = min_of(valid, CHUNK_ELEMENTS);
+    const int offset = static_cast<int>(reinterpret_cast<u64>(source) % CHUNK_BYTES / 2);
+    const bool two = offset + valid_ > CHUNK_ELEMENTS;
+    wide_ = stride == 1 && valid_ > 0 && before >= offset &&
+            (two ? 2 : 1) * CHUNK_ELEMENTS - offset <= after;
+    if (wide_) ptx::ld_global_words<4>(words_, source - offset);
+    if (wide_ && two) ptx::ld_global_words<4>(words_ + 4, source - offset + CHUNK_ELEMENTS);
+  }
+
+  // The elements, and zeros in place of those that do not exist.
+  FASTGEMM_DEVICE Chunk finish() {
+    if (!wide_) return load_chunk<2>(source_, stride_, valid_);
+    Chunk chunk = cut(static_cast<u32>(reinterpret_cast<u64>(source_) % CHUNK_BYTES));
+    if (valid_ < CHUNK_ELEMENTS)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        chunk.word[i] &= valid_ <= 2 * i ? 0u : valid_ == 2 * i + 1 ? 0xffffu : 0xffffffffu;
+    return chunk;
+  }
+
+ private:
+  // The 16 bytes from byte `offset` on: words move down by two, one and half a word, as the bits of
+  // the offset say.
+  FASTGEMM_DEVICE Chunk cut(u32 offset) {
+    if (offset & 8)
+#pragma unroll
+      for (int i = 0; i < 6; ++i) words_[i] = words_[i + 2];
+    if (offset & 4)
+#pragma unroll
+      for (int i = 0; i < 5; ++i) words_[i] = words_[i + 1];
+    Chunk chunk;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      chunk.word[i] = ptx::shf_r(words_[i], words_[i + 1], offset % 4 * 8);
+    return chunk;
+  }
+
+  u32 words_[8];
+  const u16* source_;
+  i64 stride_;
+  int valid_;
+  bool wide_;
+};
+
+}  // namespace fastgemm
