@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr const char* ahead_library = "libfastgemm_emulated.so";
 
 std::vector<std::string> options() {
-  return {"-std=c++17", "-O2", "-fPIC", "-shared", "-w", "-fvisibility=hidden"};
+  return {"-std=c++17", "-O2", "-fPIC", "-shared", "-w", "-Wno-psabi", "-fvisibility=hidden"};
 }
 
 std::string entry_name(const std::string& kernel) { return kernel + "_entry"; }
