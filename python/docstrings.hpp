@@ -103,8 +103,9 @@ dependent_launch: the kernel starts while the one before it in the stream still 
 prefetch: with dependent_launch, the first k-tiles of A (swap_ab: of B) go to L2 meanwhile (family sm90).
 
 Family gemv has no swizzle, raster groups, clusters, staged or TMA stores, and no repacking. There block_m is the
-rows that are computed at once (1 to 8), block_n and warp_n the columns of a CTA and of a warp, block_k the part of
-K that a CTA reads in one step, and num_stages the groups of eight elements of K that a lane reads at once.)";
+rows that are computed at once (1 to 8; where k is contiguous in the longer operand, multiples of 8 up to 64 are
+for Tensor Cores), block_n and warp_n the columns of a CTA and of a warp, block_k the part of K that a CTA reads in
+one step, and num_stages the groups of eight elements of K that a lane reads at once.)";
 
 constexpr const char* hardware_spec_docstring =
     R"(One GPU: a row of the parameter table, or a live device that told its own numbers.

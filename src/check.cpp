@@ -70,11 +70,21 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
            "groups, clusters, multicast, staged or TMA stores, or repacking";
   if (k.dependent_launch && arch.cc < 90)
     return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
-  if (k.block_m < 1 || k.block_m > 8 || k.warp_m != k.block_m)
-    return "family gemv needs block_m 1 to 8, and warp_m equal to it";
-  const bool k_major = k.b_major == Major::k;
+  const bool k_major = k.b_major == Major::k, tensor = gemv_on_tensor_cores(k);
+  if (k.block_m < 1 || k.warp_m != k.block_m || k.block_m > (tensor ? 64 : k_major ? 7 : 8))
+    return "family gemv needs warp_m equal to block_m, which is 1 to 8 or, where k is contiguous "
+           "in "
+           "B, also 16, 24 .. 64";
+  if (tensor && !arch.mma_m16n8k16)
+    return "block_m of 8 rows and more needs mma.m16n8k16 (compute capability 8.0), not there on " +
+           arch_name(arch.cc);
+  if (tensor && k.warp_n != 16)
+    return "family gemv needs warp_n 16 where block_m is a multiple of 8 and k contiguous in B: "
+           "the "
+           "rows of an mma tile";
   const auto power_of_two = [](int x) { return x > 0 && (x & (x - 1)) == 0; };
-  if (!power_of_two(k.warp_n) || k.warp_n > (k_major ? 8 : 256) || (!k_major && k.warp_n < 8))
+  if (!tensor &&
+      (!power_of_two(k.warp_n) || k.warp_n > (k_major ? 8 : 256) || (!k_major && k.warp_n < 8)))
     return k_major ? "family gemv needs warp_n 1, 2, 4 or 8 where k is contiguous in B: columns of "
                      "a lane"
                    : "family gemv needs warp_n 8, 16 .. 256 where n is contiguous in B: eight "

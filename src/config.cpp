@@ -137,9 +137,13 @@ int store_panel_cols(const KernelConfig& c) {
   return cols % 64 == 0 ? 64 : cols % 32 == 0 ? 32 : 16;
 }
 
+bool gemv_on_tensor_cores(const KernelConfig& c) {
+  return c.b_major == Major::k && c.block_m % 8 == 0;
+}
+
 int gemv_warp_k(const KernelConfig& c) {
-  const int lanes_k = c.b_major == Major::k ? 32 : 32 * 8 / c.warp_n;
-  return lanes_k * 8 * c.num_stages;
+  const int lanes_n = gemv_on_tensor_cores(c) ? 8 : c.b_major == Major::k ? 1 : c.warp_n / 8;
+  return 32 / lanes_n * 8 * c.num_stages;
 }
 
 int shared_bytes(const KernelConfig& c) {
@@ -167,13 +171,19 @@ int shared_bytes(const KernelConfig& c) {
   return std::max(ring, warps * panel(rows, c.warp_n));
 }
 
+// Sums, rows of A, and the reads of B with all that they remember; fits what NVRTC takes.
+static int estimated_gemv_registers(const KernelConfig& c) {
+  const bool aligned = c.b_copy_bytes == 16, k_major = c.b_major == Major::k;
+  if (gemv_on_tensor_cores(c))
+    return aligned ? 46 + c.block_m * 13 / 5 + 2 * c.num_stages * 4
+                   : 20 + c.block_m * 21 / 10 + 2 * c.num_stages * 19;
+  const int cols = k_major ? c.warp_n : 8;
+  const int words = aligned ? 4 : k_major ? 13 : 15;
+  return c.block_m * (cols + 8) + cols * c.num_stages * words + (aligned ? 28 : 56);
+}
+
 int estimated_registers(const KernelConfig& c) {
-  if (c.family == Family::gemv) {
-    // Sums, eight elements of A's rows, and the reads of B with all that they remember.
-    const int cols = c.b_major == Major::k ? c.warp_n : 8;
-    const bool aligned = c.b_copy_bytes == 16;
-    return c.block_m * (cols + 8) + cols * c.num_stages * (aligned ? 4 : 13) + (aligned ? 28 : 66);
-  }
+  if (c.family == Family::gemv) return estimated_gemv_registers(c);
   if (c.family == Family::sm90)
     return static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
                (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup +

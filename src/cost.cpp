@@ -19,7 +19,8 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const int resident = std::max(1, ctas_per_sm(c, hw));
   const double ctas_of_busiest_sm = std::ceil(ctas / hw.sms);
   const double k = static_cast<double>(k_tiles_of_split(c, p)) * c.block_k;
-  const int cols = c.b_major == Major::k ? c.warp_n : 8;  // of a lane
+  const bool tensor = gemv_on_tensor_cores(c);
+  const int cols = tensor ? 2 : c.b_major == Major::k ? c.warp_n : 8;  // of a lane
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
@@ -41,11 +42,12 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   // Instructions of a chunk of eight: reading it, unpacking it and its share of A, the products.
   // Elements that do not lie side by side are read one by one, with a line of memory each.
   const bool side_by_side = c.b_major == Major::k ? p.b.row_stride == 1 : p.b.col_stride == 1;
-  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 400;
+  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 4000;
   const double instructions =
-      10 + unaligned + 8 + c.block_m * (8 + 10.0 / (c.b_major == Major::k ? c.warp_n : 8));
+      10 + unaligned +
+      (tensor ? c.block_m * (c.a_copy_bytes == 16 ? 1.0 : 3.5) : 8 + c.block_m * (8 + 10.0 / cols));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + 1200 / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 : 0.0) + 1200 / cycles_per_us;
   if (c.split_k > 1)
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
@@ -77,7 +79,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double tensor = 2.0 * rows * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
   const double fragment_bytes =
-      sm90 ? 0.75 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size  // 0.75: fits measurements
+      sm90 ? 0.45 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size  // 0.45: fits measurements
            : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
                  (c.family == Family::sm70 ? 2 : 1);
   const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
@@ -88,7 +90,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.
   const double fetch_latency = sm90 ? 1900 : c.family == Family::sm80 ? 900 : 1200;
-  const double chain = 60.0 + c.block_k / 16 * 40.0;
+  const double chain = sm90 ? 110.0 + c.block_k / 16 * 18.0 : 60.0 + c.block_k / 16 * 40.0;
   // Single elements come through registers: a thread waits for each of its chunks.
   const auto waits = [&](int block, int copy_bytes) -> double {
     return sm90 || copy_bytes > 2 ? 0 : 700.0 * ceil_div(block * c.block_k / 8, c.threads());
@@ -106,9 +108,6 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                                 c.block_n / b_share * lines(c.b_major, p.b.col_stride)) *
                                c.block_k * in_size;
 
-  // A single warpgroup has nobody to multiply while it turns from one k-tile to the next.
-  const double alone = sm90 && c.block_m == c.warp_m && resident == 1 ? 1.12 : 1.0;
-
   Cost r;
   r.waves = tiles / (static_cast<double>(hw.sms) * resident);
   r.tensor_us = tiles_of_busiest_sm * k_tiles * tensor / cycles_per_us;
@@ -120,46 +119,44 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
       static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
   const double dram_bytes = unique * static_cast<double>(p.batch);
-  // Of the data sheet's rate, reads reach 0.95. When few SMs are left with a tile, each can draw
-  // 1.6 times its share, no more.
-  const double full = std::floor(tiles / at_once) * at_once, rest = tiles - full;
-  const double tail = rest / std::min(1.0, 1.6 * rest / hw.sms + 1e-9);
-  r.dram_us = dram_bytes / (0.95 * hw.dram_gbps * 1e3) * (full + tail) / tiles;
+  // Persistent CTAs draw their share of the data sheet's rate each: SMs without a tile leave theirs
+  // unused. Others reach 0.95 of it.
+  const double idle = sm90 ? tiles_of_busiest_sm * hw.sms / tiles : 1 / 0.95;
+  r.dram_us = dram_bytes / (hw.dram_gbps * 1e3) * idle;
 
-  // L2 feeds an SM up to 64 bytes a cycle, all SMs together 56 each, less where the bytes come from
-  // DRAM.
-  r.l2_us = std::max((tiles * k_tiles * fetched_bytes / 56 + dram_bytes / 100) / hw.sms,
-                     tiles_of_busiest_sm * k_tiles * fetched_bytes / 64) /
-            cycles_per_us;
+  // L2 feeds an SM 66 bytes a cycle.
+  r.l2_us = tiles_of_busiest_sm * k_tiles * fetched_bytes / 66 / cycles_per_us;
 
   // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else
   // half of them. By the TMA, panels of 8 KB a warpgroup; without multicast, loads for the next
-  // tile get in their way.
-  const double tile_out = c.block_m * c.block_n * out_size;
-  const double panels = c.warp_m * c.block_n * out_size / 8192;
+  // tile get in their way. Sums that a cluster exchanges go through its CTAs' shared memory.
+  const double tile_out = c.block_m * finished_cols(c) * out_size;
+  const double panels = c.warp_m * finished_cols(c) * out_size / 8192;
+  const double exchange = c.cluster_k > 1 ? 1.1 * rows * c.block_n * 4 / 16 : 0;
   // Single elements of D cost a warp about 18 instructions a row of 32.
-  const double elements = c.d_vector == 1 ? c.block_m * c.block_n * 18.0 / 32 / 4 : 0;
-  const double epilogue = c.tma_stores
-                              ? 300 + 250 * panels
-                              : 600 + elements + (tile_out + c.block_m * c.block_n * 8.0) / 128;
+  const double elements = c.d_vector == 1 ? c.block_m * finished_cols(c) * 18.0 / 32 / 4 : 0;
+  const double staging = (tile_out + c.block_m * finished_cols(c) * 8.0) / 128;
+  const double epilogue =
+      exchange + (c.tma_stores ? 510 * panels : (sm90 ? 1150 : 600) + elements + staging);
   // sm80 starts a new CTA and fills its ring anew.
-  const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 2) : epilogue + 800;
+  const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 1.4) : epilogue + 800;
   const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (c.cluster_m * c.cluster_n > 1 ? 0.8 : 0.0) +
-                  (c.cluster_k > 1 ? 0.4 : 0.0) + (1500 + epilogue) / cycles_per_us;
-  // The workspace's allocation and the second kernel, and the partial sums through L2 in both
-  // directions.
+  r.overhead_us = (c.dependent_launch ? c.prefetch ? 0.8 : 1.0 : 2.0) +
+                  (c.cluster_m * c.cluster_n > 1 ? 0.7 : 0.0) +
+                  ((sm90 ? 250 : 1500) + epilogue) / cycles_per_us;
+  // The second kernel, and the partial sums through L2 in both directions: against the grain of D
+  // where the operands are swapped.
   if (c.split_k > 1)
-    r.reduce_us =
-        4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
-  // What hides behind the slowest still costs a little: of two kernels that wait for DRAM, the one
-  // with less to do. mma.sync's main loop reaches four fifths of these rates (measured on an H200).
-  const double hidden = (sm90 ? 0.03 : 0.15) * (r.shared_us + r.l2_us);
-  const double busy =
-      std::max({alone * r.tensor_us, alone * r.shared_us, r.copy_us, latency_us}) + exposed;
-  const double main_loop = std::max({busy, r.l2_us, r.dram_us});
-  r.total_us = r.reduce_us + r.overhead_us + hidden +
-               main_loop * (sm90 ? (c.cluster() > 1 ? 1.015 : 1.0) : 1.25);
+    r.reduce_us = 2.5 + (c.swap_ab ? 6 : 2) * static_cast<double>(workspace_bytes(p, c)) /
+                            (hw.sms * 18.0 * cycles_per_us);
+  // What hides behind the slowest still costs: a part of the second slowest, a little of the rest.
+  // mma.sync's main loop reaches four fifths of these rates (both measured on an H200).
+  const double hidden = (sm90 ? 0.07 : 0.15) * (r.shared_us + r.l2_us);
+  const double busy = std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us}) + exposed;
+  double causes[] = {busy, r.l2_us, r.dram_us};
+  std::sort(causes, causes + 3);
+  const double main_loop = sm90 ? causes[2] + 0.27 * causes[1] : 1.25 * causes[2];
+  r.total_us = r.reduce_us + r.overhead_us + hidden + main_loop;
   return r;
 }
 

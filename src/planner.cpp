@@ -14,7 +14,7 @@ namespace fastgemm {
 namespace {
 
 // Up to so many rows or columns gemv is considered without being asked for.
-constexpr std::int64_t few_rows = 4;
+constexpr std::int64_t few_rows = 32;
 constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
 
 // The widest access of 16, 8, 4 bytes that all addresses of the operand allow; 2 where its elements
@@ -281,6 +281,8 @@ ProblemTraits traits_of(const GemmProblem& p) {
   t.out = p.d.dtype;
   t.a_major = major_of(p.a.row_stride, p.a.col_stride);
   t.b_major = major_of(p.b.col_stride, p.b.row_stride);
+  t.a_runs = runs_of(p.a, t.a_major, p.a.row_stride, p.a.col_stride);
+  t.b_runs = runs_of(p.b, t.b_major, p.b.col_stride, p.b.row_stride);
   t.a_copy_bytes = copy_bytes(p.a, t.a_major, p.a.row_stride, p.a.col_stride);
   t.b_copy_bytes = copy_bytes(p.b, t.b_major, p.b.col_stride, p.b.row_stride);
   t.has_c = p.has_c();
@@ -315,9 +317,10 @@ std::size_t workspace_bytes(const GemmProblem& p, const KernelConfig& k) {
 
 std::uint64_t ProblemTraits::code() const {
   std::uint64_t code = 0;
-  for (int field : {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
-                    static_cast<int>(b_major), a_copy_bytes, b_copy_bytes, d_vector, has_c ? 1 : 0,
-                    tma ? 1 : 0, tma_stores ? 1 : 0})
+  for (int field :
+       {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
+        static_cast<int>(b_major), static_cast<int>(a_runs), static_cast<int>(b_runs), a_copy_bytes,
+        b_copy_bytes, d_vector, has_c ? 1 : 0, tma ? 1 : 0, tma_stores ? 1 : 0})
     code = code << 5 | static_cast<std::uint64_t>(field);
   return code;
 }

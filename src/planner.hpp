@@ -25,11 +25,15 @@ struct Strategy {
 };
 const std::vector<Strategy>& strategy_list();  // strategies.cpp
 
+// How an operand lies in memory: no stride is 1; one is; and rows are whole lines of 128 bytes.
+enum class Runs : std::uint8_t { none, rows, lines };
+
 // The part of a kernel that the problem alone decides: dtypes, contiguous indices, widths of global
 // accesses. Equal traits and extents mean that the same plan fits.
 struct ProblemTraits {
   DType in, out;
   Major a_major, b_major;
+  Runs a_runs, b_runs;
   int a_copy_bytes, b_copy_bytes, d_vector;
   bool has_c;
   bool tma;         // the TMA can read A and B
@@ -51,7 +55,10 @@ int finished_cols(const KernelConfig& kernel);
 // Columns of D that a warpgroup stores with one TMA copy (device/epilogue_sm90.cuh).
 int store_panel_cols(const KernelConfig& kernel);
 
-// Elements of K that a warp of family gemv reads in one step (device/gemv_kernel.cuh).
+// Whether a kernel of family gemv multiplies with mma.m16n8k16 (device/gemv_sums.cuh).
+bool gemv_on_tensor_cores(const KernelConfig& kernel);
+
+// Elements of K that a warp of family gemv reads in one step (device/gemv_reads.cuh).
 int gemv_warp_k(const KernelConfig& kernel);
 
 // Dynamic shared memory of a CTA in bytes. Codegen asserts that the kernel template says the same.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tensor_map.hpp"
+#include "overlap.hpp"
 
 namespace fastgemm {
 namespace {
@@ -64,16 +64,13 @@ RepackOperand operand_params(const MatrixView& source, const MatrixView& copy, c
   while (o.lane_bits < 5 && chunks > REPACK_CHUNKS << o.lane_bits) ++o.lane_bits;
   const std::int64_t segments = ceil_div(chunks, REPACK_CHUNKS << o.lane_bits);
   const std::int64_t ctas = ceil_div(r.rows * segments, REPACK_THREADS >> o.lane_bits);
+  // More than the kernel counts stays more than a grid has.
+  const Int128 all =
+      r.rows * Int128{segments} > UINT32_MAX ? UINT32_MAX : Int128{ctas} * r.matrices;
   o.segments_of_row = static_cast<unsigned>(segments);
   o.ctas_of_matrix = static_cast<unsigned>(ctas);
-  o.ctas = static_cast<unsigned>(ctas * r.matrices);
+  o.ctas = static_cast<unsigned>(std::min<Int128>(all, UINT32_MAX));
   return o;
-}
-
-bool whole_lines(const MatrixView& v, const Rows& r) {
-  const std::int64_t strides = r.row_stride | v.batch_stride;
-  return r.col_stride == 1 && r.row_stride > 0 && strides % line_elements == 0 &&
-         reinterpret_cast<std::uintptr_t>(v.data) % (2 * line_elements) == 0;
 }
 
 double operand_us(const Rows& r, const HardwareSpec& hw) {
@@ -86,6 +83,15 @@ double operand_us(const Rows& r, const HardwareSpec& hw) {
 
 }  // namespace
 
+Runs runs_of(const MatrixView& v, Major major, std::int64_t outer_stride, std::int64_t k_stride) {
+  const std::int64_t along = major == Major::k ? k_stride : outer_stride;
+  const std::int64_t pitch = major == Major::k ? outer_stride : k_stride;
+  if (along != 1) return Runs::none;
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(v.data));
+  const bool lines = pitch > 0 && (address | pitch * 2 | v.batch_stride * 2) % 128 == 0;
+  return lines ? Runs::lines : Runs::rows;
+}
+
 std::vector<Repack> repack_choices(const GemmProblem& p, const ArchSpec& arch,
                                    const GemmConfig& wish) {
   std::vector<Repack> choices;
@@ -96,12 +102,12 @@ std::vector<Repack> repack_choices(const GemmProblem& p, const ArchSpec& arch,
   };
   add(false, false);
   if (p.k == 0) return choices;
+  const ProblemTraits traits = traits_of(p);
   if (arch.tma_wgmma) {
     // What the TMA says of one operand shows beside a copy of the other.
     add(!traits_of(repacked(p, {false, true})).tma, !traits_of(repacked(p, {true, false})).tma);
-    add(!whole_lines(p.a, rows_of_a(p)), !whole_lines(p.b, rows_of_b(p)));
+    add(traits.a_runs != Runs::lines, traits.b_runs != Runs::lines);
   } else {
-    const ProblemTraits traits = traits_of(p);
     add(traits.a_copy_bytes != 16, traits.b_copy_bytes != 16);
   }
   return choices;

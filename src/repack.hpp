@@ -8,6 +8,8 @@
 
 namespace fastgemm {
 
+Runs runs_of(const MatrixView& v, Major major, std::int64_t outer_stride, std::int64_t k_stride);
+
 // Which of a problem's operands the main kernel finds as copies.
 struct Repack {
   bool a = false, b = false;

@@ -36,13 +36,7 @@ Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
   if (family == Family::sm90)
-    return {{128, 128, k, 2, 1},
-            {128, 128, k},
-            {128, 160, k},
-            {128, 208, k},
-            {128, 96, k},
-            shares_k({128, 128, k}, 2),
-            shares_k({128, 256, k}, 2)};
+    return {{128, 128, k, 2, 1}, {128, 128, k}, {128, 160, k}, {128, 208, k}, {128, 96, k}};
   if (family == Family::sm80) return {{128, 128, k}, {128, 128, 32}};
   return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
 }
@@ -90,8 +84,7 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   const auto add = [&](Tiling t) {
     const std::int64_t tiles = ceil_div(p.m, t.block_m) * ceil_div(p.n, t.block_n) * p.batch;
     const std::int64_t most =
-        std::min<std::int64_t>(clusters_of(t.cluster_k, hw) / std::max<std::int64_t>(tiles, 1),
-                               p.k / (8 * t.block_k * t.cluster_k));
+        std::min<std::int64_t>(hw.sms / std::max<std::int64_t>(tiles, 1), p.k / (8 * t.block_k));
     if (most < 2) return;
     t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
     all.push_back(t);
@@ -102,12 +95,7 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
   };
   for (int block_m : {64, 128})
     for (int block_n : {16, 32, 64, 128, 256})
-      if (family == Family::sm90)
-        for (int cluster_k : {1, 2, 4, 8}) {
-          if (block_n / 16 >= cluster_k) add(shares_k({block_m, block_n, 64}, cluster_k));
-        }
-      else if (block_n <= 128)
-        add({block_m, block_n, 64});
+      if (family == Family::sm90 || block_n <= 128) add({block_m, block_n, 64});
   return all;
 }
 
@@ -167,11 +155,17 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   return t;
 }
 
-// For a few rows (family gemv): eight warps or sixteen, along K or beside each other, with 64 bytes
-// of B a lane under way where k is contiguous and 128 where n is. Few CTAs split K.
+// For a few rows (family gemv): warps along K or beside each other, with 64 bytes of B a lane under
+// way where k is contiguous and 128 where n is or Tensor Cores leave the registers for it. Few CTAs
+// split K.
 Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
   Tilings all;
-  const int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, 4));
+  const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
+  const bool tensor = k_major && p.m > 4 && hw.arch.mma_m16n8k16;
+  const bool aligned = traits_of(p).b_copy_bytes == 16;
+  int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, aligned && !k_major ? 8 : 4));
+  if (tensor) rows = p.m <= 8 ? 8 : p.m <= 16 ? 16 : p.m <= 32 ? 32 : 64;
+
   const auto add = [&](Tiling t) {
     all.push_back(t);
     const std::int64_t ctas = ceil_div(p.m, rows) * ceil_div(p.n, t.block_n) * p.batch;
@@ -180,19 +174,19 @@ Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
     t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
     all.push_back(t);
   };
-  const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
-  for (int warps_k : {2, 4, 8, 16}) {
-    const int warps_n = std::max(8 / warps_k, 1);
-    for (int cols : k_major ? std::vector<int>{2, 4} : std::vector<int>{32, 64}) {
-      const int stages = k_major && cols == 2 ? 2 : 1;
-      const int warp_k = k_major ? 256 * stages : 2048 / cols;
+  const std::vector<int> columns = tensor    ? std::vector<int>{16}
+                                   : k_major ? std::vector<int>{2, 4}
+                                             : std::vector<int>{32, 64};
+  for (int warps_k : {2, 4, 8, 16})
+    for (int cols : columns) {
+      const int stages = tensor ? (aligned && rows <= 16 ? 4 : 2) : k_major && cols == 2 ? 2 : 1;
+      const int warp_k = stages * (tensor ? 32 : k_major ? 256 : 2048 / cols);
       if (warps_k > 2 && warps_k * warp_k >= 2 * p.k) continue;  // half of the warps would idle
-      Tiling t{rows, cols * warps_n, warps_k * warp_k};
+      Tiling t{rows, cols * std::max(8 / warps_k, 1), warps_k * warp_k};
       t.warp_n = cols;
       t.num_stages = stages;
       add(t);
     }
-  }
   return all;
 }
 
@@ -200,9 +194,9 @@ Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
 
 const std::vector<Strategy>& strategy_list() {
   static const std::vector<Strategy> list = {
-      {"large_tiles", large_tiles},     {"square_tiles", square_tiles},
-      {"small_tiles", small_tiles},     {"wave_fitting_tiles", wave_fitting_tiles},
-      {"split_k_tiles", split_k_tiles}, {"token_tiles", token_tiles},
+      {"token_tiles", token_tiles},     {"large_tiles", large_tiles},
+      {"square_tiles", square_tiles},   {"small_tiles", small_tiles},
+      {"split_k_tiles", split_k_tiles}, {"wave_fitting_tiles", wave_fitting_tiles},
       {"skinny_tiles", skinny_tiles},   {"gemv_tiles", gemv_tiles, true},
   };
   return list;

@@ -12,8 +12,8 @@
 
 namespace fastgemm {
 
-// Kernel families, named after the first architecture that has their instructions; gemv needs none
-// but those of CUDA cores.
+// Kernel families, named after the first architecture that has their instructions; gemv has
+// kernels for all of them.
 enum class Family : std::uint8_t { sm70, sm75, sm80, sm90, gemv };
 FASTGEMM_API const char* name(Family family);
 FASTGEMM_API Family family_from_name(std::string_view name);  // throws InvalidValue

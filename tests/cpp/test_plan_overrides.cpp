@@ -60,6 +60,8 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         WISH(family, Family::sm70),
         WISH(block_m, 64),
         WISH(block_m, 192),
+        WISH(block_m, 48),
+        WISH(block_m, 8),
         WISH(block_n, 16),
         WISH(block_n, 80),
         WISH(block_n, 256),
@@ -87,11 +89,16 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         WISH(cluster_m, 1),
         WISH(cluster_n, 2),
         WISH(cluster_n, 1),
+        WISH(cluster_k, 1),
+        WISH(cluster_k, 2),
+        WISH(cluster_k, 8),
         WISH(multicast, false),
         WISH(tma_stores, false),
         WISH(tma_stores, true),
         WISH(dependent_launch, false),
-        WISH(dependent_launch, true)}},
+        WISH(dependent_launch, true),
+        WISH(prefetch, false),
+        WISH(prefetch, true)}},
   };
   for (const auto& [arch, wishes] : cases)
     for (const Wish& w : wishes) {

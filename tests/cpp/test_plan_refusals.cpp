@@ -90,6 +90,13 @@ TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
       {"H200", {WISH(multicast, true), WISH(cluster_m, 1), WISH(cluster_n, 1)}, {"multicast"}},
       {"H200", {WISH(cluster_m, 4)}, {"clusters are 1x1, 2x1 or 1x2"}},
       {"H200", {WISH(cluster_m, 2), WISH(cluster_n, 2)}, {"clusters are 1x1, 2x1 or 1x2"}},
+      {"sm_80", {WISH(cluster_k, 2)}, {"clusters", "sm90"}},
+      {"sm_80", {WISH(prefetch, true)}, {"dependent launch", "sm90"}},
+      {"H200", {WISH(cluster_k, 3)}, {"cluster_k has to be 1, 2, 4 or 8"}},
+      {"H200", {WISH(cluster_k, 2), WISH(cluster_m, 2)}, {"needs cluster_m and cluster_n 1"}},
+      {"H200", {WISH(cluster_k, 4), WISH(block_n, 80)}, {"a multiple of 16 * cluster_k"}},
+      {"H200", {WISH(prefetch, true), WISH(dependent_launch, false)}, {"needs dependent_launch"}},
+      {"H200", {WISH(block_m, 52)}, {"multiple of 8"}},
       {"H200", {WISH(family, Family::sm90), WISH(swizzle, false)}, {"needs the swizzle"}},
       {"H200", {WISH(family, Family::sm90), WISH(block_k, 32)}, {"block_k 64, 128 or 256"}},
       {"H200", {WISH(family, Family::sm90), WISH(block_m, 320)}, {"256 at most"}},
@@ -157,8 +164,11 @@ TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
       {k_major, WISH(tma_stores, true), {"TMA stores"}},
       {k_major, WISH(repack_b, true), {"repacking"}},
       {k_major, WISH(dependent_launch, true), {"9.0", "sm_80"}},
-      {k_major, WISH(block_m, 9), {"block_m 1 to 8"}},
-      {k_major, WISH(block_m, 0), {"block_m 1 to 8"}},
+      {k_major, WISH(block_m, 9), {"block_m", "1 to 8", "16, 24 .. 64"}},
+      {k_major, WISH(block_m, 0), {"block_m", "1 to 8"}},
+      {k_major, WISH(block_m, 72), {"block_m", ".. 64"}},
+      {n_major, WISH(block_m, 16), {"block_m", "k is contiguous"}},
+      {k_major, WISH(block_m, 8), {"warp_n 16", "mma tile"}},
       {k_major, WISH(warp_m, 4), {"warp_m equal"}},
       {k_major, WISH(warp_n, 16), {"warp_n 1, 2, 4 or 8"}},
       {k_major, WISH(warp_n, 0), {"warp_n 1, 2, 4 or 8"}},
@@ -179,6 +189,9 @@ TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
     words.push_back(config.str());
     expect_words(plan_refusal(c.problem, hardware("sm_80"), config), words);
   }
+  GemmConfig many = only(WISH(block_m, 16));
+  many.family = Family::gemv;
+  expect_words(plan_refusal(k_major, hardware("T4"), many), {"mma.m16n8k16", "8.0", "sm_75"});
   expect_words(plan_refusal(packed_problem(1, 1, (std::int64_t{1} << 30) + 8, DType::f16),
                             hardware("H200"), only(WISH(family, Family::gemv))),
                {"k to 2^30"});

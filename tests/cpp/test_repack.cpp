@@ -129,5 +129,25 @@ TEST(Repacking, HugeCopiesAreMadeOnRequestOnly) {
   EXPECT_TRUE(plan(p, hardware("H200"), only(WISH(repack_a, true))).kernel.repack_a);
 }
 
+TEST(Repacking, MoreCtasThanAGridHoldsAreRefused) {
+  for (const char* card : {"H200", "A100"})
+    expect_words(plan_refusal(packed_problem(9, 9, 8, DType::f16, "nt", std::int64_t{1} << 33),
+                              hardware(card), only(WISH(repack_a, true))),
+                 {"grid", "2147483647", "split the batch"});
+}
+
+// A plan is reused for problems of equal traits: what makes a copy or gemv pay is among them.
+TEST(Repacking, TraitsTellHowOperandsLie) {
+  const GemmProblem packed = placed(64, 64, 65);
+  GemmProblem apart = packed, lines = packed;
+  apart.a.row_stride = 3 * 65, apart.a.col_stride = 3;
+  lines.a.row_stride = 128;
+  EXPECT_EQ(traits_of(packed).a_runs, Runs::rows);
+  EXPECT_EQ(traits_of(apart).a_runs, Runs::none);
+  EXPECT_EQ(traits_of(lines).a_runs, Runs::lines);
+  EXPECT_NE(traits_of(packed).code(), traits_of(apart).code());
+  EXPECT_NE(traits_of(packed).code(), traits_of(lines).code());
+}
+
 }  // namespace
 }  // namespace fastgemm

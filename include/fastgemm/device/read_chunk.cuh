@@ -15,12 +15,12 @@ namespace fastgemm {
 //
 // A read never brings only what is not wanted, and nothing from outside of the elements that
 // start() is told of: where it would, and where elements do not lie side by side, they are read one
-// by one, in finish().
-template <bool ALIGNED>
+// by one, in finish(): all at once or, ROLLED, in a loop, which is slow but takes few registers.
+template <bool ALIGNED, bool ROLLED = false>
 class ChunkRead;
 
-template <>
-class ChunkRead<true> {
+template <bool ROLLED>
+class ChunkRead<true, ROLLED> {
  public:
   // Whole chunks only: with `valid` below eight it is as if none of it existed.
   FASTGEMM_DEVICE void start(const u16* source, i64, int valid, int, int) {
@@ -34,8 +34,8 @@ class ChunkRead<true> {
   Chunk chunk_;
 };
 
-template <>
-class ChunkRead<false> {
+template <bool ROLLED>
+class ChunkRead<false, ROLLED> {
  public:
   // The first `valid` of the elements at source[i * stride] exist. With stride 1 there are `before`
   // elements before them that may be read as well, and `after` from the first one on.
@@ -53,7 +53,7 @@ class ChunkRead<false> {
 
   // The elements, and zeros in place of those that do not exist.
   FASTGEMM_DEVICE Chunk finish() {
-    if (!wide_) return load_chunk<2>(source_, stride_, valid_);
+    if (!wide_) return ROLLED ? read_one_by_one() : load_chunk<2>(source_, stride_, valid_);
     Chunk chunk = cut(static_cast<u32>(reinterpret_cast<u64>(source_) % CHUNK_BYTES));
     if (valid_ < CHUNK_ELEMENTS)
 #pragma unroll
@@ -63,6 +63,18 @@ class ChunkRead<false> {
   }
 
  private:
+  // Each element comes in at the upper end, and moves those before it down.
+  FASTGEMM_DEVICE Chunk read_one_by_one() const {
+    Chunk chunk = {{0, 0, 0, 0}};
+#pragma unroll 1
+    for (int i = 0; i < CHUNK_ELEMENTS; ++i) {
+      const u32 bits = i < valid_ ? ptx::ld_global(source_ + i * stride_) : 0;
+#pragma unroll
+      for (int w = 0; w < 3; ++w) chunk.word[w] = ptx::shf_r(chunk.word[w], chunk.word[w + 1], 16);
+      chunk.word[3] = ptx::shf_r(chunk.word[3], bits, 16);
+    }
+    return chunk;
+  }
   // The 16 bytes from byte `offset` on: words move down by two, one and half a word, as the bits of
   // the offset say.
   FASTGEMM_DEVICE Chunk cut(u32 offset) {
