@@ -75,6 +75,22 @@ def test_demo_succeeds_with_and_without_a_gpu():
     assert "0 bytes spilled" in text
 
 
+def test_emulate_runs_the_kernel_and_prints_its_counts():
+    tile = ("--set", "block_m=64", "--set", "block_n=64")
+    problem = ("emulate", 64, 64, 64, "--arch", "sm_80", *tile)
+    text = output(*problem)
+    assert "right everywhere" in text
+    assert conflicts(text, "ldmatrix") == 0
+    assert conflicts(output(*problem, "--set", "swizzle=false"), "ldmatrix") > 0
+    batch = ("--batch", 2, "--layout", "tt")
+    assert "\nwgmma " in output("emulate", 8, 128, 64, "--arch", "H100", *batch)
+
+
+def conflicts(report, instruction):
+    (row,) = (line.split() for line in report.splitlines() if line.startswith(instruction))
+    return int(row[4])
+
+
 def test_cmake_dir_is_printed():
     folder = Path(output("cmake-dir").strip())
     assert (folder / "fastgemmConfig.cmake").is_file()

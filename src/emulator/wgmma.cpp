@@ -40,16 +40,30 @@ struct Descriptor {
 
 }  // namespace
 
+// Why a warpgroup must not use four bytes of an operand; empty where it may. Every warp reads all
+// of B, and of A its own 16 rows.
+std::string World::refuse_operand(const Granule& g, u32 home, bool is_b, int row) const {
+  const int first_warp = current_->number / 128 * 4;
+  if (g.write.agent == Epoch::none || g.barrier) return "nothing has written it";
+  if (g.origin != home) return "it belongs to another stage";
+  for (int warp = is_b ? 0 : row / 16; warp < (is_b ? 4 : row / 16 + 1); ++warp) {
+    const Fiber& reader = warps_[static_cast<std::size_t>(first_warp + warp)].lanes[0];
+    if (!ordered(reader, g.write)) return describe(g.write) + " writes it, with no wait in between";
+    if (!visible_to_async(reader, g.write))
+      return describe(g.write) + " wrote it, with no fence.proxy.async in between";
+  }
+  return {};
+}
+
 // Rows of A (columns of B) whose bytes nothing wrote, or something that is not ordered before, or
 // that belong to another stage than the first row's, are poison: a tile may be narrower than the
 // instruction, as long as nobody uses what that gives.
-void World::read_operand(PendingWgmma& to, bool is_b, const WgmmaOperation& operation) {
+void World::read_operand(PendingWgmma& to, bool is_b) {
   const Fiber& self = *current_;
-  Warp* warps = &warps_[static_cast<std::size_t>(self.number / 128 * 4)];
   Cta& cta = *self.cta;
-  const Descriptor descriptor(is_b ? operation.b : operation.a);
-  const bool mn_major = is_b ? operation.b_mn : operation.a_mn;
-  const int outer = is_b ? operation.n : rows_of_a;
+  const Descriptor descriptor(is_b ? to.operation.b : to.operation.a);
+  const bool mn_major = is_b ? to.operation.b_mn : to.operation.a_mn;
+  const int outer = is_b ? to.operation.n : rows_of_a;
   std::vector<char>& poison = is_b ? to.poison_b : to.poison_a;
   std::vector<float>& values = is_b ? to.b : to.a;
   if (!descriptor.swizzle_bytes || descriptor.base_offset)
@@ -57,54 +71,34 @@ void World::read_operand(PendingWgmma& to, bool is_b, const WgmmaOperation& oper
          "descriptors with no swizzle or with a base offset: not emulated");
   poison.assign(static_cast<std::size_t>(outer), 0);
   values.assign(static_cast<std::size_t>(outer * depth), 0.0f);
-  const Epoch reader{to.group, agents_.wgmma_of(warps[0].number)};
+  const Epoch reader{to.group, agents_.wgmma_of(self.number / 128 * 4)};
+  const auto comes_before = [&](Epoch e) { return e.agent == reader.agent || ordered(self, e); };
 
-  u32 home = 0;
+  u32 home = 0;  // the stage of the first row
   const int lines = mn_major ? depth : outer, chunks = mn_major ? outer / 8 : depth / 8;
   for (int line = 0; line < lines; ++line)
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const u32 address = descriptor.address(mn_major, line, chunk);
-      const u32 offset = address - WINDOW;
-      const bool inside = address >= WINDOW && offset + 16 <= static_cast<u32>(cta.shared.bytes());
+      const u32 offset = descriptor.address(mn_major, line, chunk) - WINDOW;
+      const bool inside = offset + 16 <= static_cast<u32>(cta.shared.bytes());
+      if (inside && line == 0 && chunk == 0) home = cta.shared.granule(offset).origin;
       std::string why = inside ? "" : "beyond the shared memory of the CTA";
       for (u32 at = offset; inside && at < offset + 16 && why.empty(); at += 4) {
         Granule& g = cta.shared.granule(at);
-        if (line == 0 && chunk == 0 && at == offset) home = g.origin;
-        if (g.write.agent == Epoch::none || g.barrier) {
-          why = "nothing has written it";
-        } else if (g.origin != home) {
-          why = "it belongs to another stage";
-        }
-        // Every warp reads all of B, and its own 16 rows of A.
-        for (int w = 0; w < 4 && why.empty(); ++w) {
-          const int row = mn_major ? chunk * 8 : line;
-          if (!is_b && row / 16 != w) continue;
-          const Fiber& reads = warps[w].lanes[0];
-          if (!ordered(reads, g.write)) {
-            why = describe(g.write) + " writes it, with no wait in between";
-          } else if (!visible_to_async(reads, g.write)) {
-            why = describe(g.write) + " wrote it, with no fence.proxy.async in between";
-          }
-        }
-        if (why.empty())
-          cta.shared.add_read(g, reader,
-                              [&](Epoch e) { return e.agent == reader.agent || ordered(self, e); });
+        why = refuse_operand(g, home, is_b, mn_major ? chunk * 8 : line);
+        if (why.empty()) cta.shared.add_read(g, reader, comes_before);
       }
       if (!why.empty()) {
         if (cta.first_poison.empty())
           cta.first_poison = std::string(is_b ? "B" : "A") + " at offset " +
-                             std::to_string(static_cast<std::int64_t>(offset)) + ", thread " +
-                             std::to_string(warps[0].lanes[0].thread_index) +
-                             "'s warpgroup: " + why;
-        if (mn_major) {
-          std::fill_n(poison.begin() + chunk * 8, 8, 1);
-        } else {
-          poison[static_cast<std::size_t>(line)] = 1;
-        }
+                             std::to_string(static_cast<std::int64_t>(offset)) +
+                             ", in the warpgroup of thread " +
+                             std::to_string(self.thread_index / 128 * 128) + ": " + why;
+        const int first = mn_major ? chunk * 8 : line, count = mn_major ? 8 : 1;
+        std::fill_n(poison.begin() + first, count, 1);
         continue;
       }
       float wide[8];
-      widen(reinterpret_cast<const u16*>(cta.shared.data(offset)), wide, 8, operation.bf16);
+      widen(reinterpret_cast<const u16*>(cta.shared.data(offset)), wide, 8, to.operation.bf16);
       for (int e = 0; e < 8; ++e) {
         const int k = mn_major ? line : chunk * 8 + e, o = mn_major ? chunk * 8 + e : line;
         values[static_cast<std::size_t>(is_b ? k * outer + o : o * depth + k)] = wide[e];
@@ -131,8 +125,8 @@ void World::wgmma(const WgmmaOperation& operation) {
         fail("divergence", "wgmma", "", "the threads of the warpgroup differ in its operands");
       pending.d[i] = static_cast<float*>(group.meeting.out[i]);
     }
-    read_operand(pending, false, operation);
-    read_operand(pending, true, operation);
+    read_operand(pending, false);
+    read_operand(pending, true);
     group.pending.push_back(std::move(pending));
     group.open = true;
     ++counters_[Op::wgmma].executed;

@@ -231,7 +231,8 @@ class World final : public Machine {
   void load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&at)[4], Epoch engine);
 
   // wgmma.cpp
-  void read_operand(PendingWgmma& to, bool is_b, const WgmmaOperation& operation);
+  std::string refuse_operand(const Granule& g, u32 home, bool is_b, int row) const;
+  void read_operand(PendingWgmma& to, bool is_b);
   void execute(PendingWgmma& pending);
 
   Epoch own(const Fiber& fiber) const {
