@@ -7,7 +7,13 @@ import fastgemm
 from machine import ceilings, gpu, make_parser, provenance, require_gpu, write
 from timing import Operands, microseconds, worst_error
 
-SHAPES = [(4096, 4096, 4096), (512, 6144, 4096), (16, 6144, 4096), (256, 256, 65536)]
+SHAPES = [
+    (4096, 4096, 4096),
+    (512, 6144, 4096),
+    (16, 6144, 4096),
+    (256, 256, 65536),
+    (3000, 5000, 2468),
+]
 STAGES = {"2 stages": {"num_stages": 2}, "1 stage": {"num_stages": 1}}
 # One change to the pick, everything else as it is (None: as fits) ...
 OFF = {
@@ -28,7 +34,11 @@ OFF = {
     },
 }
 # ... or the best that the planner finds without.
-WITHOUT = {"no swapped operands": {"swap_ab": False}, "no split K": {"split_k": 1}}
+WITHOUT = {
+    "no swapped operands": {"swap_ab": False},
+    "no split K": {"split_k": 1},
+    "no repacking": {"repack_a": False, "repack_b": False},
+}
 
 
 def variants(family, base):

@@ -26,7 +26,10 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
   const double unique = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
                         static_cast<double>(p.m) * p.n * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
-  r.dram_us = unique * static_cast<double>(p.batch) / (0.95 * hw.dram_gbps * 1e3);
+  // With few CTAs an SM, some SMs have read their share before others.
+  const double uneven =
+      c.b_major == Major::k ? 1 + std::max(0.9 * hw.sms / ctas - 0.1, 0.0) / c.block_m : 1;
+  r.dram_us = unique * static_cast<double>(p.batch) / (0.97 * hw.dram_gbps * 1e3) * uneven;
 
   // B's bytes through the port of the busiest SM: what its lanes keep under way while memory is
   // busy, 1500 cycles, 64 a cycle at most. A comes from L1 but for the first CTA.
@@ -47,11 +50,14 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       10 + unaligned +
       (tensor ? c.block_m * (c.a_copy_bytes == 16 ? 1.0 : 3.5) : 8 + c.block_m * (8 + 10.0 / cols));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 : 0.0) + 1200 / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 + 0.08 * r.dram_us : 0.0);
   if (c.split_k > 1)
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
-  r.total_us = r.reduce_us + r.overhead_us + 0.07 * r.tensor_us + 0.1 * cta_us +
+  // Every CTA starts and ends, and reads A anew for its few columns (measured on an H200).
+  const double turnover_us = ctas / hw.sms * 0.03 * (1 + c.block_m) * c.threads() / 512 *
+                             (c.b_major == Major::k ? 4.0 / cols : 1.0);
+  r.total_us = r.reduce_us + r.overhead_us + turnover_us + 0.28 * r.tensor_us +
                std::max({r.dram_us, r.l2_us, 1.25 * r.tensor_us, rounds * cta_us});
   return r;
 }
@@ -142,7 +148,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 1.4) : epilogue + 800;
   const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
   r.overhead_us = (c.dependent_launch ? c.prefetch ? 0.8 : 1.0 : 2.0) +
-                  (c.cluster_m * c.cluster_n > 1 ? 0.7 : 0.0) +
+                  (c.cluster_m * c.cluster_n > 1 ? 0.7 : 0.0) + (c.cluster_k > 2 ? 1.0 : 0.0) +
                   ((sm90 ? 250 : 1500) + epilogue) / cycles_per_us;
   // The second kernel, and the partial sums through L2 in both directions: against the grain of D
   // where the operands are swapped.

@@ -302,7 +302,7 @@ FAULTS = {
         "gemv_kernel.cuh", "  ptx::bar_sync();\n", "", "race", "uninitialized"
     ),
     "a row too many on CUDA cores": gemv(
-        "gemv_kernel.cuh", "m < rows && k + CHUNK", "m <= rows && k + CHUNK", "out of bounds"
+        "gemv_reads.cuh", "m < rows && k + CHUNK", "m <= rows && k + CHUNK", "out of bounds"
     ),
     "a copy leaves its last chunk out": Fault(
         "repack.cuh",

@@ -23,7 +23,7 @@ def among_nans(m, n, row_stride, col_stride, dtype, offset=0, seed=0):
     span = (m - 1) * row_stride + (n - 1) * col_stride + 1
     store = torch.full((span + offset + 64,), float("nan"), device="cuda", dtype=dtype)
     view = store.as_strided((m, n), (row_stride, col_stride), offset)
-    if row_stride >= n * col_stride or col_stride >= m * row_stride > 0:
+    if row_stride >= n * col_stride > 0 or col_stride >= m * row_stride > 0:
         view.copy_(integers(m, n, dtype=dtype, seed=seed))
     else:  # elements share places: they cannot be written by way of the view
         store[offset : offset + span] = integers(span, dtype=dtype, seed=seed)
@@ -154,12 +154,13 @@ def test_captured_and_replayed_on_two_streams_at_once():
         with torch.cuda.graph(graph):
             for _ in range(10):
                 fastgemm.gemm(a, b, out=out, config=BOTH)
-        graphs.append((graph, torch.cuda.Stream(), out, expected(a, b, BF16)))
+        # The graph reads a and b: they stay.
+        graphs.append((graph, torch.cuda.Stream(), out, expected(a, b, BF16), (a, b)))
     for _ in range(20):
-        for graph, stream, out, _ in graphs:
+        for graph, stream, out, *_ in graphs:
             with torch.cuda.stream(stream):
                 out.fill_(float("nan"))
                 graph.replay()
         torch.cuda.synchronize()
-        for _, _, out, want in graphs:
+        for _, _, out, want, _ in graphs:
             assert torch.equal(out, want)
