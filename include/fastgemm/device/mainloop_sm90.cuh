@@ -136,8 +136,8 @@ constexpr bool NARROW = Config::BLOCK_N <= 32;
 
 // Multiplies the k-tiles of a block tile; `first_row`: of this warpgroup in it. One group of
 // products is always under way: a stage is released when the group of the next one has been started
-// and its own is done. Narrow tiles rather have their stage filled again at once, and a single stage
-// has no next one.
+// and its own is done. Narrow tiles rather have their stage filled again at once, and a single
+// stage has no next one.
 template <class Config>
 FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
                              WarpgroupTile<Config>& tile, int first_row, int k_tiles) {
