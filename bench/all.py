@@ -13,11 +13,15 @@ from machine import make_parser, require_gpu
 HERE = Path(__file__).resolve().parent
 RUNS = {
     "bench": ["--suite", "readme"],
+    "host_overhead": [],
+    "llama_block": [],
     "knobs": [],
     "compile_times": ["--suite", "readme", "--arch", "sm_80,sm_90,sm_120"],
 }
 QUICK = {
     "bench": ["--suite", "smoke", "--rounds", "3"],
+    "host_overhead": ["--rounds", "3"],
+    "llama_block": ["--rounds", "3", "--layers", "1", "--batch", "1"],
     "knobs": ["--rounds", "3"],
     "compile_times": ["--suite", "smoke"],
 }

@@ -134,7 +134,45 @@ def compile_times(results):
     ]
 
 
-SECTIONS = {"bench": speed, "knobs": knobs, "compile_times": compile_times}
+def host_overhead(results):
+    rows = [
+        (framework, call, f"{us:.1f}")
+        for framework, calls in results["us"].items()
+        for call, us in calls.items()
+    ]
+    lines = [
+        f"**Host time** of a warm call of a small product. {source(results)}",
+        "",
+        *lines_of(["from", "call", "us"], rows),
+    ]
+    for shape, us in results.get("in_jit_us", {}).items():
+        times = ", ".join(f"{name} {value:.1f} us" for name, value in us.items())
+        lines += ["", f"A product of {shape} among others in one jitted program of JAX: {times}."]
+    return lines
+
+
+def llama_block(results):
+    rows = []
+    for row in results["rows"]:
+        (name, theirs), (_, mine) = row["tokens_per_second"].items()
+        rate = f"{mine:.0f}", f"{theirs:.0f} ({name})", f"{mine / theirs:.2f}"
+        rows.append((row["framework"], f"{row['batch']}", *rate))
+    header = ["framework", "sequences", "tokens/s", "its own products", "ratio"]
+    return [
+        f"**Decoding** through {results['layers']} blocks of a Llama 3 8B, under a CUDA graph in "
+        f"PyTorch and in one jitted program in JAX. {source(results)}",
+        "",
+        *lines_of(header, rows),
+    ]
+
+
+SECTIONS = {
+    "bench": speed,
+    "host_overhead": host_overhead,
+    "llama_block": llama_block,
+    "knobs": knobs,
+    "compile_times": compile_times,
+}
 
 
 def replace_section(readme, text):

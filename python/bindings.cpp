@@ -10,10 +10,15 @@
 #include <variant>
 
 #include "docstrings.hpp"
+#include "emulate_call.hpp"
 #include "errors.hpp"
 #include "fastgemm/gemm.hpp"
+#include "fused_call.hpp"
 #include "gemm_call.hpp"
+#include "module_parts.hpp"
+#include "prepared_call.hpp"
 #include "py_ref.hpp"
+#include "xla_call.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -205,14 +210,22 @@ HardwareSpec target(const std::optional<std::variant<std::string, HardwareSpec>>
   return hardware("sm_90");
 }
 
-Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
-               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
-               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
-               const std::optional<GemmConfig>& config) {
+GemmProblem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+                         const std::string& layout, const nb::object& out_dtype, std::int64_t batch,
+                         float beta) {
   const DType in = dtype_from(dtype.ptr());
   const DType out = out_dtype.is_none() ? in : dtype_from(out_dtype.ptr());
   GemmProblem problem = packed_problem(m, n, k, in, layout, batch, out, beta != 0.0f);
   problem.beta = beta;
+  return problem;
+}
+
+Plan make_plan(std::int64_t m, std::int64_t n, std::int64_t k, nb::object dtype,
+               const std::string& layout, nb::object out_dtype, std::int64_t batch, float beta,
+               const std::optional<std::variant<std::string, HardwareSpec>>& arch, Int device,
+               const std::optional<GemmConfig>& config, nb::object epilogue) {
+  GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+  if (!epilogue.is_none()) set_planned_fusion(epilogue.ptr(), problem);
   nb::gil_scoped_release release;
   return fastgemm::plan(problem, target(arch, device), config.value_or(GemmConfig()));
 }
@@ -250,7 +263,8 @@ void bind_plan(nb::module_& m) {
 
   m.def("plan", &make_plan, "m"_a, "n"_a, "k"_a, nb::kw_only(), "dtype"_a = "bfloat16",
         "layout"_a = "nt", "out_dtype"_a = nb::none(), "batch"_a = 1, "beta"_a = 0.0f,
-        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(), plan_docstring);
+        "arch"_a = nb::none(), "device"_a = nb::none(), "config"_a = nb::none(),
+        "epilogue"_a = nb::none(), plan_docstring);
   m.def("strategies", &strategies,
         "The names of the tiling strategies, in the order in which they are tried.");
 }
@@ -306,6 +320,19 @@ void bind_runtime(nb::module_& m) {
       },
       "The NVRTC that compiles kernels. Raises CompileError where there is none.");
 
+  m.def(
+      "_warm_up",
+      [](std::int64_t m, std::int64_t n, std::int64_t k, const nb::object& dtype,
+         const std::string& layout, const nb::object& out_dtype, std::int64_t batch, float beta,
+         int device, const std::optional<GemmConfig>& config) {
+        const GemmProblem problem = make_problem(m, n, k, dtype, layout, out_dtype, batch, beta);
+        offer_nvrtc_folders();
+        nb::gil_scoped_release release;
+        warm_up(problem, config.value_or(GemmConfig()), device);
+      },
+      "m"_a, "n"_a, "k"_a, "dtype"_a, "layout"_a, "out_dtype"_a.none(), "batch"_a, "beta"_a,
+      "device"_a, "config"_a.none());
+
   nb::class_<CacheInfo> cache(m, "CacheInfo", cache_info_docstring);
   cache.def_ro("loaded", &CacheInfo::loaded)
       .def_ro("capacity", &CacheInfo::capacity)
@@ -325,6 +352,7 @@ void bind_runtime(nb::module_& m) {
       "clear_cache", &clear_cache, "disk"_a = false, Unlocked(),
       "Unloads all kernels that nothing is running and, with disk=True, deletes the cached files.");
 
+  m.def("set_strict", &set_strict, "on"_a = true, strict_docstring);
   m.def("set_verbose", &set_verbose, "on"_a = true,
         "Whether each compile, load and kernel from the disk cache is logged, through "
         "logging.getLogger('fastgemm').");
@@ -409,14 +437,17 @@ NB_MODULE(_core, m) {
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
   m.attr("EmulatorError") = nb::borrow(emulator_error_type());
+  m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   bind_config(m);
+  add_epilogue_class(m.ptr());
   bind_hardware(m);
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
   bind_emulator(m);
+  bind_xla(m);
+  add_gemm_functions(m.ptr());
+  m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
   m.attr("emulate") = nb::steal(make_emulate_function(m.ptr()));
-  m.attr("gemm") = nb::steal(make_gemm_function(m.ptr()));
-  m.attr("_describe_call") = nb::steal(make_describe_function(m.ptr()));
   connect_log();
 }

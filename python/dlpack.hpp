@@ -24,6 +24,8 @@ enum class TypeCode : std::uint8_t {
   bfloat = 4,
   complex = 5,
   boolean = 6,
+  float8_e4m3fn = 10,
+  float8_e5m2 = 12,
 };
 
 struct DataType {

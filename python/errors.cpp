@@ -64,6 +64,8 @@ void translate(std::exception_ptr error) {
     set_device_error(e);
   } catch (const EmulatorError& e) {
     set_emulator_error(e);
+  } catch (const ColdCallError& e) {
+    PyErr_SetString(cold_call_error_type(), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
@@ -96,6 +98,14 @@ PyObject* emulator_error_type() {
       "bounds\", \"deadlock\" ...; `kernel`, `cta`, `thread`, `instruction` and `address` say "
       "where, "
       "-1 or empty where that does not apply.");
+  return type;
+}
+
+PyObject* cold_call_error_type() {
+  static PyObject* const type = new_type(
+      "fastgemm.ColdCallError",
+      "A kernel that is not there yet was needed while a stream is captured into a CUDA graph, or "
+      "in strict mode. Make the call, or prepare() it, once before.");
   return type;
 }
 

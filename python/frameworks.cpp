@@ -65,7 +65,10 @@ Ref allocate_capsule(const MatmulShape& shape, DType dtype, int device, void** d
     owner->strides[i] = elements;
     elements *= owner->shape[i];
   }
-  const auto code = dtype == DType::bf16 ? dlpack::TypeCode::bfloat : dlpack::TypeCode::floating;
+  static constexpr dlpack::TypeCode codes[] = {
+      dlpack::TypeCode::floating, dlpack::TypeCode::bfloat,        dlpack::TypeCode::floating,
+      dlpack::TypeCode::integer,  dlpack::TypeCode::float8_e4m3fn, dlpack::TypeCode::float8_e5m2};
+  const dlpack::TypeCode code = codes[static_cast<int>(dtype)];
   dlpack::Tensor& tensor = owner->managed.tensor;
   tensor.data = *data = allocate_on_device((elements ? elements : 1) * size_of(dtype), device);
   tensor.device = {dlpack::DeviceType::cuda, device};
@@ -91,18 +94,16 @@ const char* name(Framework framework) {
   return names[static_cast<int>(framework)];
 }
 
-Stream current_stream(const Operand& like) {
-  if (like.type.api) {
+Stream current_stream(const TypeInfo& type, int device) {
+  if (type.api) {
     void* stream = nullptr;
-    if (like.type.api->current_stream(dlpack::DeviceType::cuda, like.device, &stream) != 0)
+    if (type.api->current_stream(dlpack::DeviceType::cuda, device, &stream) != 0)
       throw PythonError{};
     return static_cast<Stream>(stream);
   }
-  if (like.type.framework != Framework::torch && like.type.framework != Framework::cupy)
-    return nullptr;
-  PyObject* function =
-      helper(like.type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
-  return handle_from(Ref::steal(PyObject_CallFunction(function, "i", like.device)).get());
+  if (type.framework != Framework::torch && type.framework != Framework::cupy) return nullptr;
+  PyObject* function = helper(type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
+  return handle_from(Ref::steal(PyObject_CallFunction(function, "i", device)).get());
 }
 
 Stream stream_from(PyObject* object) {
@@ -140,9 +141,8 @@ Result::Result(const Operand& like, const MatmulShape& shape, DType dtype, Strea
     to_jax_ = true;
     return;
   }
-  const bool wide = dtype == DType::f32;
   Ref extents = shape_tuple(shape);
-  if (framework == Framework::torch && !wide && !explicit_stream) {
+  if (framework == Framework::torch && dtype == like.dtype && !explicit_stream) {
     static PyObject* const new_empty = PyUnicode_InternFromString("new_empty");
     object_ =
         Ref::steal(PyObject_CallMethodObjArgs(like.object, new_empty, extents.get(), nullptr));
@@ -153,13 +153,13 @@ Result::Result(const Operand& like, const MatmulShape& shape, DType dtype, Strea
       throw InvalidType("cannot make a result of type " + type_name(like.object) + "; pass out=");
     Ref handle = explicit_stream ? Ref::steal(PyLong_FromVoidPtr(stream)) : Ref::borrow(Py_None);
     object_ = Ref::steal(PyObject_CallFunction(helper(functions[static_cast<int>(framework)]),
-                                               "OOOO", like.object, extents.get(),
-                                               wide ? Py_True : Py_False, handle.get()));
+                                               "OOsO", like.object, extents.get(),
+                                               fastgemm::name(dtype), handle.get()));
     to_jax_ = framework == Framework::jax;
   }
   Operand array;
-  GradMode grad_mode;
-  array.locate("result", object_.get(), grad_mode);
+  array.takes_narrow = true;
+  array.locate("result", object_.get());
   if (!array.complete) array.read(dlpack_stream(stream));
   data_ = array.data;
 }

@@ -12,9 +12,10 @@ namespace fastgemm::python {
 
 const char* name(Framework framework);
 
-// The stream on which the framework of `like` works now; the legacy default stream where it has no
+// The stream on which a framework works now on a device; the legacy default stream where it has no
 // such notion.
-Stream current_stream(const Operand& like);
+Stream current_stream(const TypeInfo& type, int device);
+inline Stream current_stream(const Operand& like) { return current_stream(like.type, like.device); }
 
 // `stream=`: a handle as an integer, or an object with .cuda_stream, .ptr or __cuda_stream__.
 // Throws InvalidType.

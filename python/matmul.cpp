@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "fastgemm/device/params.cuh"
 #include "fastgemm/error.hpp"
 
 namespace fastgemm::python {
@@ -46,12 +47,13 @@ void place_batch(const MatmulShape& shape, const Operand& x, int x_batch_ndim,
 // Batch dimensions of one product, as few as they can be: a dimension joins its outer neighbour
 // where every operand can walk both with one stride.
 struct Batches {
-  static constexpr int operands = 4;
+  static constexpr int most_operands = 4 + EPILOGUE_ARRAYS;  // a, b, c, d, and what is fused
+  int operands = 4;
   int ndim = 0;
   std::int64_t extent[max_dims];
-  std::int64_t stride[operands][max_dims];
+  std::int64_t stride[most_operands][max_dims];
 
-  void append(std::int64_t steps, const std::array<std::int64_t, operands>& strides) {
+  void append(std::int64_t steps, const std::array<std::int64_t, most_operands>& strides) {
     if (steps == 1) return;
     bool joins = ndim > 0;
     for (int o = 0; o < operands && joins; ++o) joins = stride[o][ndim - 1] == strides[o] * steps;
@@ -68,10 +70,15 @@ struct Batches {
 
 Batches batches_of(const Matmul& matmul) {
   Batches batches;
-  for (int i = 0; i < matmul.shape.batch_ndim; ++i)
-    batches.append(matmul.shape.batch[i],
-                   {matmul.a.batch_strides[i], matmul.b.batch_strides[i],
-                    matmul.beta != 0 ? matmul.c.batch_strides[i] : 0, matmul.d.batch_strides[i]});
+  batches.operands = 4 + static_cast<int>(matmul.arrays.size());
+  for (int i = 0; i < matmul.shape.batch_ndim; ++i) {
+    std::array<std::int64_t, Batches::most_operands> strides = {
+        matmul.a.batch_strides[i], matmul.b.batch_strides[i],
+        matmul.beta != 0 ? matmul.c.batch_strides[i] : 0, matmul.d.batch_strides[i]};
+    for (std::size_t x = 0; x < matmul.arrays.size(); ++x)
+      strides[4 + x] = matmul.arrays[x].batch_strides[i];
+    batches.append(matmul.shape.batch[i], strides);
+  }
   return batches;
 }
 
@@ -104,14 +111,14 @@ ByteRange total_range(const MatrixView& view, std::int64_t rows, std::int64_t co
 
 // Whether no two indices of D are one place, by the usual argument: each stride exceeds what the
 // smaller ones reach together.
-bool distinct(const GemmProblem& problem, const Batches& batches) {
+bool distinct(const GemmProblem& problem, std::int64_t d_cols, const Batches& batches) {
   std::array<std::pair<std::int64_t, std::int64_t>, max_dims + 2> dims;
   int count = 0;
   auto add = [&](std::int64_t stride, std::int64_t extent) {
     if (extent > 1) dims[count++] = {stride < 0 ? -stride : stride, extent};
   };
   add(problem.d.row_stride, problem.m);
-  add(problem.d.col_stride, problem.n);
+  add(problem.d.col_stride, d_cols);
   for (int i = 0; i < batches.ndim; ++i) add(batches.stride[3][i], batches.extent[i]);
   std::sort(dims.begin(), dims.begin() + count);
   std::int64_t reach = 0;
@@ -122,11 +129,12 @@ bool distinct(const GemmProblem& problem, const Batches& batches) {
   return true;
 }
 
-void check_separate(const GemmProblem& problem, const Batches& batches) {
+void check_separate(const GemmProblem& problem, const Fusion& fusion, std::int64_t d_cols,
+                    const Batches& batches) {
   if (!problem.d.data) return;
-  if (!distinct(problem, batches))
+  if (!distinct(problem, d_cols, batches))
     throw InvalidValue("out has two elements in one place; pass an array with memory of its own");
-  const ByteRange d = total_range(problem.d, problem.m, problem.n, batches, 3);
+  const ByteRange d = total_range(problem.d, problem.m, d_cols, batches, 3);
   auto check = [&](const char* role, const MatrixView& view, std::int64_t rows, std::int64_t cols,
                    int operand) {
     if (rows == 0 || cols == 0) return;
@@ -137,11 +145,19 @@ void check_separate(const GemmProblem& problem, const Batches& batches) {
   };
   check("a", problem.a, problem.m, problem.k, 0);
   check("b", problem.b, problem.k, problem.n, 1);
-  const bool in_place =
-      problem.c.data == problem.d.data && problem.c.row_stride == problem.d.row_stride &&
-      problem.c.col_stride == problem.d.col_stride &&
-      std::equal(batches.stride[2], batches.stride[2] + batches.ndim, batches.stride[3]);
-  if (problem.has_c() && !in_place) check("c", problem.c, problem.m, problem.n, 2);
+  const auto in_place = [&](const MatrixView& view, int operand) {
+    return view.data == problem.d.data && view.dtype == problem.d.dtype &&
+           view.row_stride == problem.d.row_stride && view.col_stride == problem.d.col_stride &&
+           std::equal(batches.stride[operand], batches.stride[operand] + batches.ndim,
+                      batches.stride[3]);
+  };
+  if (problem.has_c() && !in_place(problem.c, 2)) check("c", problem.c, problem.m, problem.n, 2);
+  for (std::size_t i = 0; i < fusion.arrays.size(); ++i) {
+    const int operand = 4 + static_cast<int>(i);
+    if (!in_place(fusion.arrays[i], operand))
+      check(fusion.epilogue->arrays[i].name.c_str(), fusion.arrays[i], problem.m, problem.n,
+            operand);
+  }
 }
 
 }  // namespace
@@ -149,7 +165,7 @@ void check_separate(const GemmProblem& problem, const Batches& batches) {
 void MatmulShape::result_shape(std::int64_t* shape) const {
   shape = std::copy(batch, batch + batch_ndim, shape);
   if (!a_is_vector) *shape++ = m;
-  if (!b_is_vector) *shape++ = n;
+  if (!b_is_vector) *shape++ = result_cols();
 }
 
 bool MatmulShape::result_empty() const {
@@ -237,13 +253,49 @@ Placement place_out(const MatmulShape& shape, const Operand& out) {
   return place_c(shape, out);
 }
 
+Placement place_array(const MatmulShape& shape, const Operand& x, const Epilogue::Array& array) {
+  if (array.kind == ArrayKind::element)
+    return array.written ? place_out(shape, x) : place_c(shape, x);
+  const bool of_rows = array.kind == ArrayKind::row, of_columns = array.kind == ArrayKind::column;
+  const bool of_product = array.part != ArrayPart::result;
+  const std::int64_t rows = of_rows ? shape.m : 1;
+  const std::int64_t cols = !of_columns ? 1 : of_product ? shape.n : shape.result_cols();
+  // One dimension, or two with a 1 and before them those of the batch.
+  const int trailing = x.ndim < 2 ? x.ndim : 2, leading = x.ndim - trailing;
+  bool fits = leading <= shape.batch_ndim;
+  if (trailing == 2)
+    fits = fits && x.shape[x.ndim - 2] == rows && x.shape[x.ndim - 1] == cols;
+  else
+    fits = fits && (trailing == 0 ? rows * cols == 1 : x.shape[0] == rows * cols);
+  for (int i = 0; i < leading && fits; ++i) {
+    const std::int64_t steps = shape.batch[i + shape.batch_ndim - leading];
+    fits = x.shape[i] == 1 || x.shape[i] == steps;
+  }
+  if (!fits) {
+    const std::string count = std::to_string(rows * cols);
+    const std::string wanted = of_rows ? "one value for each of the " + count + " rows, (" + count +
+                                             ",) or (..., " + count + ", 1)"
+                               : of_columns ? "one value for each of the " + count + " columns, (" +
+                                                  count + ",) or (..., 1, " + count + ")"
+                                            : "one element";
+    throw InvalidValue(std::string(x.role) + " has shape " + x.shape_text() + "; the " +
+                       (of_product ? "gates and ups of the " : "") + "product of shape " +
+                       shape_text(shape) + " needs " + wanted);
+  }
+  Placement placement;
+  place_batch(shape, x, leading, placement);
+  if (of_rows) placement.row_stride = x.strides[trailing == 2 ? x.ndim - 2 : 0];
+  if (of_columns) placement.col_stride = x.strides[x.ndim - 1];
+  return placement;
+}
+
 Placement place_new(const MatmulShape& shape, void* data, DType dtype) {
   Placement placement;
   placement.data = data;
   placement.dtype = dtype;
-  placement.row_stride = shape.n;
+  placement.row_stride = shape.result_cols();
   placement.col_stride = 1;
-  std::int64_t packed = shape.m * shape.n;
+  std::int64_t packed = shape.m * shape.result_cols();
   for (int i = shape.batch_ndim - 1; i >= 0; --i) {
     placement.batch_strides[i] = packed;
     packed *= shape.batch[i];
@@ -264,26 +316,31 @@ void for_each_problem(const Matmul& matmul, const std::function<void(const GemmP
   problem.alpha = matmul.alpha;
   problem.beta = matmul.beta;
 
+  Fusion fusion{matmul.epilogue, {}, matmul.numbers, matmul.gate_order};
+  for (const Placement& array : matmul.arrays) fusion.arrays.push_back(view_of(array));
+
   Batches batches = batches_of(matmul);
-  if (batches.ndim > 1) check_separate(problem, batches);
-  MatrixView* views[Batches::operands] = {&problem.a, &problem.b, &problem.c, &problem.d};
+  if (batches.ndim > 1) check_separate(problem, fusion, matmul.shape.result_cols(), batches);
+  MatrixView* views[Batches::most_operands] = {&problem.a, &problem.b, &problem.c, &problem.d};
+  for (std::size_t i = 0; i < fusion.arrays.size(); ++i) views[4 + i] = &fusion.arrays[i];
   if (batches.ndim > 0) {
     const auto largest =
         std::max_element(batches.extent, batches.extent + batches.ndim) - batches.extent;
     batches.swap(static_cast<int>(largest), --batches.ndim);
     problem.batch = batches.extent[batches.ndim];
-    for (int o = 0; o < Batches::operands; ++o)
+    for (int o = 0; o < batches.operands; ++o)
       views[o]->batch_stride = batches.stride[o][batches.ndim];
   }
 
   std::int64_t index[max_dims] = {};
   for (;;) {
+    if (fusion.epilogue) problem.fusion = std::make_shared<Fusion>(fusion);
     run(problem);
     int dim = 0;
     for (; dim < batches.ndim; ++dim) {
-      for (int o = 0; o < Batches::operands; ++o) advance(*views[o], batches.stride[o][dim]);
+      for (int o = 0; o < batches.operands; ++o) advance(*views[o], batches.stride[o][dim]);
       if (++index[dim] < batches.extent[dim]) break;
-      for (int o = 0; o < Batches::operands; ++o)
+      for (int o = 0; o < batches.operands; ++o)
         advance(*views[o], -batches.stride[o][dim] * batches.extent[dim]);
       index[dim] = 0;
     }

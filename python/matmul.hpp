@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "fastgemm/problem.hpp"
@@ -16,9 +17,11 @@ namespace fastgemm::python {
 struct MatmulShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_is_vector = false, b_is_vector = false;
+  bool gated = false;  // the result has half of the n columns
   int batch_ndim = 0;
   std::int64_t batch[max_dims];
 
+  std::int64_t result_cols() const { return gated ? n / 2 : n; }
   int result_ndim() const { return batch_ndim + !a_is_vector + !b_is_vector; }
   void result_shape(std::int64_t* shape) const;
   bool result_empty() const;
@@ -43,10 +46,20 @@ Placement place_c(const MatmulShape& shape, const Operand& c);
 Placement place_out(const MatmulShape& shape, const Operand& out);
 Placement place_new(const MatmulShape& shape, void* data, DType dtype);  // packed, row-major
 
+// An array that an epilogue indexes: of `row` kind (m,) or (..., m, 1), of `column` kind (n,) or
+// (..., 1, n), of `element` kind broadcast to the result's shape, of `tensor` kind one element. n
+// counts the result's columns, or the product's where gate and up have a value each.
+Placement place_array(const MatmulShape& shape, const Operand& operand,
+                      const Epilogue::Array& array);
+
 struct Matmul {
   MatmulShape shape;
   Placement a, b, c, d;
   float alpha = 1.0f, beta = 0.0f;
+  std::shared_ptr<const Epilogue> epilogue;  // null: none
+  std::vector<Placement> arrays;             // of the epilogue
+  std::vector<float> numbers;
+  GateOrder gate_order = GateOrder::interleaved;
 };
 
 // The products to compute, in order: one wherever the batch dimensions can be walked with one

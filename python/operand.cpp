@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "fastgemm/error.hpp"
 #include "helpers.hpp"
@@ -13,6 +14,8 @@ namespace {
 std::string dtype_text(dlpack::DataType dtype) {
   static constexpr const char* kinds[] = {"int",    "uint",    "float", "opaque",
                                           "bfloat", "complex", "bool"};
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e4m3fn)) return "float8_e4m3fn";
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e5m2)) return "float8_e5m2";
   std::string text = dtype.code < std::size(kinds)
                          ? kinds[dtype.code] + std::to_string(dtype.bits)
                          : "DLPack type code " + std::to_string(dtype.code) + " of " +
@@ -101,6 +104,21 @@ Managed* take(PyObject* capsule) {
   throw PythonError{};
 }
 
+// Whether a tensor without memory is one of torch.func's (vmap, grad ...). If so, the exporter's
+// exception is dropped.
+bool is_wrapped_by_torch_func(PyObject* object) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (is_true(Ref::steal(PyObject_CallFunction(helper("torch_wrapped"), "O", object)))) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return true;
+  }
+  PyErr_Restore(type, value, traceback);
+  return false;
+}
+
 // The negative bit of torch: memory holds the values with the other sign. It comes with the
 // imaginary part of a conjugated complex tensor, whose elements never lie side by side; asking
 // costs 0.1 us.
@@ -115,19 +133,29 @@ bool may_be_negated(const Operand& operand) {
 
 const char* const dtype_table =
     "supported are a and b of float16 or bfloat16, both the same, with c and out of that dtype or "
-    "float32";
+    "float32, out also of int8, float8_e4m3fn or float8_e5m2, and what is fused of float16, "
+    "bfloat16 "
+    "or float32";
 
 std::optional<DType> known_dtype(dlpack::DataType dtype) {
   if (dtype.lanes != 1) return {};
   if (dtype.code == std::uint8_t(dlpack::TypeCode::floating) && dtype.bits == 16) return DType::f16;
   if (dtype.code == std::uint8_t(dlpack::TypeCode::floating) && dtype.bits == 32) return DType::f32;
   if (dtype.code == std::uint8_t(dlpack::TypeCode::bfloat) && dtype.bits == 16) return DType::bf16;
+  if (dtype.bits != 8) return {};
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::integer)) return DType::i8;
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e4m3fn)) return DType::e4m3;
+  if (dtype.code == std::uint8_t(dlpack::TypeCode::float8_e5m2)) return DType::e5m2;
   return {};
 }
 
-Operand::~Operand() {
-  if (managed_ && managed_->deleter) managed_->deleter(managed_);
-  if (versioned_ && versioned_->deleter) versioned_->deleter(versioned_);
+Operand::~Operand() { release(); }
+
+void Operand::release() {
+  auto* managed = std::exchange(managed_, nullptr);
+  auto* versioned = std::exchange(versioned_, nullptr);
+  if (managed && managed->deleter) managed->deleter(managed);
+  if (versioned && versioned->deleter) versioned->deleter(versioned);
 }
 
 std::string Operand::device_name() const {
@@ -145,24 +173,22 @@ std::string Operand::text() const {
          shape_text() + " on " + device_name() + ")";
 }
 
-void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) {
-  static PyObject* const requires_grad = interned("requires_grad");
+void Operand::locate(const char* role_, PyObject* object_, GradMode* grad_mode) {
   role = role_;
   object = object_;
   type = type_info(object);
+  if (type.traced) return;
   if (type.refusal)
     throw InvalidType(std::string(role) + " (" + type_name(object) + "): " + type.refusal);
-  if (type.framework == Framework::torch && grad_mode.on() &&
-      is_true(Ref::steal(PyObject_GetAttr(object, requires_grad)))) {
-    throw InvalidValue(
-        std::string(role) +
-        " requires grad and grad mode is on, but gemm is not recorded by autograd; call it "
-        "under torch.no_grad() or pass " +
-        role + ".detach()");
-  }
+  recorded = type.framework == Framework::torch && grad_mode && grad_mode->records(object);
+  if (recorded) return;
   if (type.api) return read_exchange_api();
   if (type.framework == Framework::numpy) return read_numpy();
   if (type.framework == Framework::cupy) return read_cupy();
+  if (type.framework == Framework::jax) {
+    Ref capsule = Ref::steal(PyObject_CallFunction(helper("jax_capsule"), "O", object));
+    if (capsule.get() != Py_None) return read_capsule(capsule.get());
+  }
 
   Ref device_method = optional_attribute(object, "__dlpack_device__");
   if (!device_method)
@@ -176,23 +202,47 @@ void Operand::locate(const char* role_, PyObject* object_, GradMode& grad_mode) 
   set_device({device_type, static_cast<std::int32_t>(to_integer(PyTuple_GetItem(pair.get(), 1)))});
 }
 
-bool GradMode::on() {
+void Operand::refuse_deferred(const char* function) const {
+  if (type.traced)
+    throw InvalidType(
+        std::string(role) + " (" + type_name(object) +
+        "): " + (type.refusal ? type.refusal : "a tensor inside of torch.func has no memory"));
+  throw InvalidValue(std::string(role) + " requires grad and grad mode is on, but autograd does " +
+                     "not record " + function + "; call it under torch.no_grad() or pass " + role +
+                     ".detach()");
+}
+
+bool GradMode::records(PyObject* tensor) {
+  static PyObject* const requires_grad = interned("requires_grad");
+  static PyObject* const current_level = interned("_current_level");
   static PyObject* const is_grad_enabled =
       attribute(Ref::steal(PyImport_ImportModule("torch")).get(), "is_grad_enabled").release();
-  if (!on_) on_ = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
-  return *on_;
+  static PyObject* const forward_ad = PyImport_ImportModule("torch.autograd.forward_ad");
+  if (mode_ == Mode::unknown) {
+    const bool dual =
+        to_integer(Ref::steal(PyObject_GetAttr(forward_ad, current_level)).get()) >= 0;
+    const bool on = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
+    mode_ = dual ? Mode::forward : on ? Mode::backward : Mode::off;
+  }
+  return mode_ == Mode::forward ||
+         (mode_ == Mode::backward && is_true(Ref::steal(PyObject_GetAttr(tensor, requires_grad))));
 }
 
 void Operand::read(std::uintptr_t stream) {
-  if (complete && !stream) return;
+  const bool on_legacy_stream = type.framework == Framework::jax && stream == 1;
+  if (complete && (!stream || on_legacy_stream)) return;
   if (type.framework == Framework::cupy) return order_cupy(stream);
   PyObject* source = object;
   if (type.framework == Framework::torch && is_true(attribute(object, "requires_grad"))) {
     detached_ = Ref::steal(PyObject_CallMethod(object, "detach", nullptr));
     source = detached_.get();
   }
+  const std::string announced = device_name();
   Ref capsule = export_capsule(source, on_host() ? 0 : stream);
   read_capsule(capsule.get());
+  if (device_name() != announced)
+    throw InvalidValue(std::string(role) + " (" + type_name(object) + ") announced memory on " +
+                       announced + " and exported it on " + device_name());
 }
 
 void Operand::order_cupy(std::uintptr_t stream) {
@@ -202,7 +252,7 @@ void Operand::order_cupy(std::uintptr_t stream) {
 
 void Operand::read_capsule(PyObject* capsule) {
   const std::string who = std::string(role) + " (" + type_name(object) + ")";
-  const std::string announced = device_name();
+  release();
   if (PyCapsule_IsValid(capsule, dlpack::ManagedTensorVersioned::name)) {
     versioned_ = take<dlpack::ManagedTensorVersioned>(capsule);
     if (versioned_->version.major != dlpack::major_version)
@@ -219,14 +269,17 @@ void Operand::read_capsule(PyObject* capsule) {
     throw InvalidType(who + ": __dlpack__ returned a " + type_name(capsule) +
                       ", not an unused DLPack capsule");
   }
-  if (device_name() != announced)
-    throw InvalidValue(who + " announced memory on " + announced + " and exported it on " +
-                       device_name());
 }
 
 void Operand::read_exchange_api() {
   dlpack::Tensor tensor;
-  if (type.api->to_tensor(object, &tensor) != 0) refuse_export(role, object);
+  if (type.api->to_tensor(object, &tensor) != 0) {
+    if (type.framework == Framework::torch && is_wrapped_by_torch_func(object)) {
+      type.traced = true;
+      return;
+    }
+    refuse_export(role, object);
+  }
   read_tensor(tensor);
   static PyObject* const is_neg = interned("is_neg");
   if (type.framework == Framework::torch && may_be_negated(*this) &&
@@ -273,7 +326,8 @@ void Operand::check_address() const {
 void Operand::read_tensor(const dlpack::Tensor& tensor) {
   set_device(tensor.device);
   std::optional<DType> known = known_dtype(tensor.dtype);
-  if (!known) refuse_dtype(role, object, dtype_text(tensor.dtype));
+  if (!known || (size_of(*known) == 1 && !takes_narrow))
+    refuse_dtype(role, object, dtype_text(tensor.dtype));
   dtype = *known;
   set_rank(tensor.ndim);
   data = static_cast<char*>(tensor.data) + tensor.byte_offset;
@@ -308,19 +362,26 @@ void Operand::read_cupy() {
   read_address(attribute(memory.get(), "ptr").get());
 }
 
-// "<f2" and so on. The bfloat16 of ml_dtypes is two opaque bytes to NumPy, and known by its name.
+// "<f2" and so on. The types of ml_dtypes are opaque bytes to NumPy, and known by their names.
 void Operand::read_numpy_dtype(const std::string& typestr) {
   Ref object_dtype = attribute(object, "dtype");
   const std::string kind = typestr.substr(1);
-  const bool bfloat =
-      kind == "V2" &&
-      to_string(attribute(attribute(object_dtype.get(), "type").get(), "__name__").get()) ==
-          "bfloat16";
-  const bool known = bfloat || kind == "f2" || kind == "f4";
+  const auto named = [&](const char* name) {
+    return to_string(attribute(attribute(object_dtype.get(), "type").get(), "__name__").get()) ==
+           name;
+  };
+  const bool opaque = kind[0] == 'V' || kind == "f1";
+  std::optional<DType> known;
+  if (kind == "f2") known = DType::f16;
+  if (kind == "f4") known = DType::f32;
+  if (kind == "V2" && named("bfloat16")) known = DType::bf16;
+  if (takes_narrow && kind == "i1") known = DType::i8;
+  if (takes_narrow && opaque && named("float8_e4m3fn")) known = DType::e4m3;
+  if (takes_narrow && opaque && named("float8_e5m2")) known = DType::e5m2;
   if (!known || typestr[0] == '>')
     refuse_dtype(role, object,
                  to_string(object_dtype.get()) + (known ? " in big-endian byte order" : ""));
-  dtype = bfloat ? DType::bf16 : kind == "f2" ? DType::f16 : DType::f32;
+  dtype = *known;
 }
 
 // Strides that are None mean packed.

@@ -19,16 +19,18 @@ constexpr int host_device = -1;
 // The one list of what is computed, for every message about dtypes.
 extern const char* const dtype_table;
 
-// The dtypes that are computed: float16, bfloat16, float32. Nothing for any other.
+// The dtypes that are read or written. Nothing for any other.
 std::optional<DType> known_dtype(dlpack::DataType dtype);
 
-// torch.is_grad_enabled(), asked at most once a call and only when there is a torch tensor.
+// What of a call torch's autograd would record. Asks at most once a call, and only when there is a
+// torch tensor.
 class GradMode {
  public:
-  bool on();
+  bool records(PyObject* tensor);
 
  private:
-  std::optional<bool> on_;
+  enum class Mode { unknown, off, backward, forward };  // forward: dual numbers are in use
+  Mode mode_ = Mode::unknown;
 };
 
 // One argument of a call. Reading it has two steps, because `__dlpack__` wants the stream of the
@@ -40,8 +42,14 @@ class Operand {
   ~Operand();
 
   // Finds the device; reads the rest too where that needs no stream. `object` must outlive the
-  // operand. Throws InvalidType, InvalidValue or PythonError.
-  void locate(const char* role, PyObject* object, GradMode& grad_mode);
+  // operand. Stops where the operand is deferred(), which is not asked without `grad_mode`. Throws
+  // InvalidType, InvalidValue or PythonError.
+  void locate(const char* role, PyObject* object, GradMode* grad_mode = nullptr);
+
+  // Whether its framework has to compute the product through an operator of its own: autograd must
+  // record it, or the operand is a traced value, which has no memory.
+  bool deferred() const { return recorded || type.traced; }
+  [[noreturn]] void refuse_deferred(const char* function) const;
 
   // Reads what is left, and makes `stream` (as DLPack counts: 1 is the legacy default stream) wait
   // for the producer's own work. 0 asks for no order.
@@ -55,6 +63,8 @@ class Operand {
   const char* role = "";
   PyObject* object = nullptr;  // null: not given
   TypeInfo type;
+  bool takes_narrow = false;  // whether 8 bits an element are fine: of a result
+  bool recorded = false;      // grad mode is on and this tensor requires grad
   int device = host_device;
   bool managed = false;  // CUDA managed memory: on whichever GPU the other operands are
   bool complete = false;
@@ -74,6 +84,7 @@ class Operand {
   void read_address(PyObject* address);
   void order_cupy(std::uintptr_t stream);
   void read_capsule(PyObject* capsule);
+  void release();
   void read_tensor(const dlpack::Tensor& tensor);
   void set_device(dlpack::Device where);
   void set_rank(long long rank);

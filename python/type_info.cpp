@@ -50,10 +50,10 @@ void classify_torch(PyObject* tensor_class, TypeInfo& info) {
   if (own.get() == plain.get()) {
     info.api = own_api(tensor_class);
   } else {
+    info.traced = true;
     info.refusal =
         "this subclass of torch.Tensor does not hold plain memory (it has a __torch_dispatch__ of "
-        "its "
-        "own); pass the tensor that it wraps";
+        "its own); pass the tensor that it wraps";
   }
 }
 
@@ -76,8 +76,8 @@ TypeInfo classify(PyTypeObject* py_type) {
     }
     if (is_class(base, "jax", "Tracer")) {
       info.framework = Framework::jax;
-      info.refusal =
-          "a traced value (inside jax.jit, grad or vmap) has no memory; call gemm outside";
+      info.traced = true;
+      info.refusal = "a traced value (inside jax.jit, grad or vmap) has no memory";
       return info;
     }
     if (is_class(base, "numpy", "ndarray")) info.framework = Framework::numpy;

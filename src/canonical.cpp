@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "fusion.hpp"
 #include "overlap.hpp"
 
 namespace fastgemm {
@@ -48,6 +49,18 @@ bool continues(const MatrixView& view, std::int64_t rows) {
   return rows == 1 || view.batch_stride == Int128{view.row_stride} * rows;
 }
 
+// Whether the arrays of the epilogue can be folded with it, each staying of its kind.
+bool fusion_folds(const GemmProblem& p) {
+  if (!p.fusion) return true;
+  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
+    const ArrayKind kind = fused_kind(*p.fusion->epilogue, i, p.fusion_transposed);
+    const bool has_rows = kind == ArrayKind::row || kind == ArrayKind::element;
+    const MatrixView view = fused_array(p, i);
+    if (has_rows ? !continues(view, p.m) : view.batch_stride != 0) return false;
+  }
+  return true;
+}
+
 void fold(MatrixView& view, std::int64_t rows) {
   if (rows == 1) view.row_stride = view.batch_stride;
   view.batch_stride = 0;
@@ -55,8 +68,8 @@ void fold(MatrixView& view, std::int64_t rows) {
 
 // Whether D's rows are not contiguous but its columns are.
 bool is_column_major(const GemmProblem& p) {
-  if (p.n == 1) return p.m > 1 && p.d.row_stride == 1;
-  if (p.m == 1) return p.d.col_stride != 1;
+  if (p.d_cols() == 1) return p.d_rows() > 1 && p.d.row_stride == 1;
+  if (p.d_rows() == 1) return p.d.col_stride != 1;
   return p.d.col_stride != 1 && p.d.row_stride == 1;
 }
 
@@ -66,6 +79,7 @@ GemmProblem transposed(GemmProblem p) {
   std::swap(p.a, p.b);
   std::swap(p.m, p.n);
   for (MatrixView* view : {&p.a, &p.b, &p.c, &p.d}) std::swap(view->row_stride, view->col_stride);
+  p.fusion_transposed = p.fusion && !p.fusion_transposed;
   return p;
 }
 
@@ -74,7 +88,18 @@ GemmProblem fold_batch_into_m(GemmProblem p) {
   if (p.batch <= 1 || p.m > kMostSteps / p.batch) return p;
   if (reads_ab && (p.b.batch_stride != 0 || !continues(p.a, p.m))) return p;
   if (!continues(p.d, p.m) || (p.has_c() && !continues(p.c, p.m))) return p;
+  if (!fusion_folds(p) || (p.gated() && p.fusion_transposed)) return p;
   for (MatrixView* view : {&p.a, &p.c, &p.d}) fold(*view, p.m);
+  if (p.fusion) {
+    auto folded = std::make_shared<Fusion>(*p.fusion);
+    for (std::size_t i = 0; i < folded->arrays.size(); ++i) {
+      MatrixView& view = folded->arrays[i];
+      if (p.fusion_transposed) std::swap(view.row_stride, view.col_stride);
+      fold(view, p.m);
+      if (p.fusion_transposed) std::swap(view.row_stride, view.col_stride);
+    }
+    p.fusion = std::move(folded);
+  }
   p.m *= p.batch;
   p.batch = 1;
   return p;
@@ -84,7 +109,7 @@ GemmProblem harmless_strides(GemmProblem p) {
   if (p.k == 0) pack(p.a, p.k), pack(p.b, p.n);
   free_operand(p.a, p.batch, p.m, p.k);
   free_operand(p.b, p.batch, p.k, p.n);
-  free_result(p.d, p.batch, p.m, p.n);
+  free_result(p.d, p.batch, p.d_rows(), p.d_cols());
   if (p.has_c()) free_result(p.c, p.batch, p.m, p.n);
   return p;
 }

@@ -1,17 +1,18 @@
 // Writes the source of one kernel: its constants by name, and an extern "C" entry.
 #include "codegen.hpp"
 
+#include <cstdio>
+
 #include "fastgemm/kernel.hpp"
+#include "fusion.hpp"
 #include "planner.hpp"
 
 namespace fastgemm {
 namespace {
 
 const char* short_name(DType t) {
-  return t == DType::f16 ? "f16" : t == DType::bf16 ? "bf16" : "f32";
-}
-const char* device_type(DType t) {
-  return t == DType::f16 ? "Float16" : t == DType::bf16 ? "Bfloat16" : "Float32";
+  static constexpr const char* names[] = {"f16", "bf16", "f32", "i8", "e4m3", "e5m2"};
+  return names[static_cast<int>(t)];
 }
 const char* device_major(Major m) { return m == Major::k ? "Major::K" : "Major::MN"; }
 const char* device_bool(bool b) { return b ? "true" : "false"; }
@@ -23,7 +24,8 @@ int device_family(Family f) {
 
 class Source {
  public:
-  void line(const std::string& text) { text_ += text + "\n"; }
+  void text(const std::string& lines) { text_ += lines; }
+  void line(const std::string& line) { text_ += line + "\n"; }
   void constant(const std::string& type, const std::string& name, const std::string& value) {
     line("  static constexpr " + type + " " + name + " = " + value + ";");
   }
@@ -52,6 +54,7 @@ std::string kernel_name(const KernelConfig& k) {
     s += "_cluster" + n(k.cluster_m) + "x" + n(k.cluster_n) + "x" + n(k.cluster_k) +
          (k.multicast ? "" : "_unicast");
   if (k.split_k > 1) s += "_splitk";
+  if (k.split_k == 1 && k.apart) s += "_apart";
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
@@ -61,6 +64,11 @@ std::string kernel_name(const KernelConfig& k) {
   if (!k.staged_stores && k.family != Family::gemv) s += "_direct";
   s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
   if (k.has_c) s += "_c";
+  if (k.epilogue) {
+    char id[32];
+    std::snprintf(id, sizeof id, "_fused%016llx", static_cast<unsigned long long>(k.epilogue_id));
+    s += id;
+  }
   return s;
 }
 
@@ -70,9 +78,12 @@ std::string reduce_kernel_name(const KernelConfig& k) { return kernel_name(k) + 
 
 std::string kernel_source(const KernelConfig& k) {
   Source s;
-  const bool sm90 = k.family == Family::sm90, split = k.split_k > 1;
+  const bool sm90 = k.family == Family::sm90, split = k.finishes_apart();
   const bool repack = k.repack_a || k.repack_b;
   const bool gemv = k.family == Family::gemv;
+  const bool gated = k.epilogue && k.epilogue->gated;
+  const std::string finish_params = k.epilogue ? "FusedParams" : "GemmParams";
+  const std::string params = split ? "GemmParams" : finish_params;
   s.line(std::string("#include \"fastgemm/device/") +
          (gemv   ? "gemv_kernel"
           : sm90 ? "gemm_kernel_sm90"
@@ -80,7 +91,9 @@ std::string kernel_source(const KernelConfig& k) {
          ".cuh\"");
   if (repack) s.line("#include \"fastgemm/device/repack.cuh\"");
   if (split) s.line("#include \"fastgemm/device/reduce_splits.cuh\"");
+  if (k.epilogue) s.line("#include \"fastgemm/device/activations.cuh\"");
   s.line("using namespace fastgemm;");
+  if (k.epilogue) s.text(epilogue_source(k));
   s.line("struct Config {");
   s.line(std::string("  using Input = ") + device_type(k.in) + ";");
   s.line(std::string("  using Output = ") + device_type(split ? DType::f32 : k.out) + ";");
@@ -96,7 +109,7 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("SWIZZLE", k.swizzle);
   s.constant("RASTER_GROUP", k.raster_group);
   s.constant("STAGED_STORES", k.staged_stores);
-  s.constant("SPLIT_K", split);
+  s.constant("SPLIT_K", k.split_k > 1);
   s.constant("SWAP_AB", k.swap_ab);
   s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   if (sm90) {
@@ -111,18 +124,24 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("B_COPY_BYTES", k.b_copy_bytes);
   s.constant("D_VECTOR", split ? 4 : k.d_vector);
   s.constant("HAS_C", k.has_c && !split);
+  s.constant("Gate", "GATE",
+             k.gate_along_m()   ? "Gate::M"
+             : k.gate_along_n() ? "Gate::N"
+                                : "Gate::NONE");
+  s.line(std::string("  using Epilogue = ") +
+         (k.epilogue && !split ? "::Epilogue;" : "NoEpilogue;"));
   s.line("};");
   s.line("static_assert(SHARED_BYTES<Config> == " + std::to_string(shared_bytes(k)) + ");");
   s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) + ", " +
          std::to_string(launch_ctas_per_sm(k)) + ")");
   if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
   if (sm90) {
-    s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params,");
+    s.line(kernel_name(k) + "(const __grid_constant__ " + params + " params,");
     s.line("    const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,");
     s.line("    const __grid_constant__ TensorMap d_map) {");
     s.line("  gemm_kernel_sm90<Config>(params, a_map, b_map, d_map);");
   } else {
-    s.line(kernel_name(k) + "(const __grid_constant__ GemmParams params) {");
+    s.line(kernel_name(k) + "(const __grid_constant__ " + params + " params) {");
     s.line(std::string("  ") + (gemv ? "gemv" : "gemm") + "_kernel<Config>(params);");
   }
   s.line("}");
@@ -137,11 +156,13 @@ std::string kernel_source(const KernelConfig& k) {
     s.line(std::string("  using Output = ") + device_type(k.out) + ";");
     s.constant("D_VECTOR", k.d_vector);
     s.constant("HAS_C", k.has_c);
+    if (k.epilogue) s.line("  using Epilogue = ::Epilogue;");
+    if (gated) s.constant("Gate", "GATE", k.epilogue_transposed ? "Gate::M" : "Gate::N");
     s.line("};");
     s.line("extern \"C\" __global__ void __launch_bounds__(REDUCE_THREADS)");
     s.line(reduce_kernel_name(k) + "(const __grid_constant__ GemmParams partial,");
-    s.line("    const __grid_constant__ GemmParams params) {");
-    s.line("  reduce_splits<Finish>(partial, params);");
+    s.line(std::string("    const __grid_constant__ ") + finish_params + " params) {");
+    s.line(std::string("  reduce_") + (gated ? "gated_" : "") + "splits<Finish>(partial, params);");
     s.line("}");
   }
   return s.str();

@@ -162,14 +162,24 @@ void report(const CompiledKernel& kernel, const std::string& description, double
            std::to_string(kernel.spill_bytes) + " bytes spilled, " + time);
 }
 
+// The target that is compiled for follows from the one asked for and NVRTC's build.
+std::string disk_key(const Request& request) {
+  return cache_key(request.source, device_headers().hash, nvrtc_for(request.cc).identity(),
+                   common_options(), arch_name(request.cc) + request.suffix);
+}
+
+std::string memory_key(const Request& request, const std::string& key) {
+  return request.name + " " + std::to_string(request.dynamic_shared_bytes) + "\n" + key;
+}
+
+Request request_of(const Plan& plan) {
+  return {kernel_name(plan.kernel),          generate_source(plan), plan.hardware.arch.cc,
+          target_suffix(plan.kernel.family), plan.shared_bytes,     plan.kernel.str()};
+}
+
 std::shared_ptr<const CompiledKernel> compile(const Request& request) {
-  // The target that is compiled for follows from the one asked for and NVRTC's build.
-  const Nvrtc& nvrtc = nvrtc_for(request.cc);
-  const std::string key = cache_key(request.source, device_headers().hash, nvrtc.identity(),
-                                    common_options(), arch_name(request.cc) + request.suffix);
-  const std::string memory_key =
-      request.name + " " + std::to_string(request.dynamic_shared_bytes) + "\n" + key;
-  return compiled_cache().get_or_create(memory_key, [&]() -> std::shared_ptr<const CompiledKernel> {
+  const std::string key = disk_key(request);
+  const auto make = [&]() -> std::shared_ptr<const CompiledKernel> {
     const auto start = std::chrono::steady_clock::now();
     const auto elapsed_ms = [&] {
       const auto elapsed = std::chrono::steady_clock::now() - start;
@@ -179,7 +189,7 @@ std::shared_ptr<const CompiledKernel> compile(const Request& request) {
     if (kernel) {
       ++disk_hits;
     } else {
-      const Artifact artifact = run_nvrtc(nvrtc, request);
+      const Artifact artifact = run_nvrtc(nvrtc_for(request.cc), request);
       kernel = to_kernel(artifact, request);
       kernel->compile_ms = elapsed_ms();
       ++compiles;
@@ -187,7 +197,8 @@ std::shared_ptr<const CompiledKernel> compile(const Request& request) {
     }
     report(*kernel, request.description, elapsed_ms());
     return kernel;
-  });
+  };
+  return compiled_cache().get_or_create(memory_key(request, key), make);
 }
 
 }  // namespace
@@ -228,8 +239,13 @@ std::shared_ptr<const CompiledKernel> compile_source(const std::string& name,
 }
 
 std::shared_ptr<const CompiledKernel> compile(const Plan& plan) {
-  return compile({kernel_name(plan.kernel), generate_source(plan), plan.hardware.arch.cc,
-                  target_suffix(plan.kernel.family), plan.shared_bytes, plan.kernel.str()});
+  return compile(request_of(plan));
+}
+
+bool is_compiled(const Plan& plan) {
+  const Request request = request_of(plan);
+  const std::string key = disk_key(request);
+  return compiled_cache().get(memory_key(request, key)) || from_disk(key, request);
 }
 
 std::string CompiledKernel::ptx() const {

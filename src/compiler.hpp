@@ -29,6 +29,9 @@ std::string cache_key(const std::string& source, const std::string& headers_hash
                       const std::string& nvrtc_identity, const std::vector<std::string>& options,
                       const std::string& requested_target);
 
+// Whether compile() would find the plan's machine code in memory or on disk.
+bool is_compiled(const Plan& plan);
+
 struct CompileCounts {
   std::int64_t compiles, disk_hits;
 };

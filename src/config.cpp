@@ -38,7 +38,7 @@ std::string text(int i) { return std::to_string(i); }
 auto all_fields(const KernelConfig& c) {
   return std::tuple_cat(tuning_fields(c),
                         std::tie(c.in, c.out, c.a_major, c.b_major, c.a_copy_bytes, c.b_copy_bytes,
-                                 c.d_vector, c.has_c));
+                                 c.d_vector, c.has_c, c.epilogue_id, c.apart));
 }
 
 }  // namespace
@@ -111,6 +111,7 @@ std::string KernelConfig::str() const {
                   std::to_string(num_stages) + (num_stages == 1 ? " stage" : " stages");
   if (family != Family::gemv) s += ", raster " + std::to_string(raster_group);
   if (split_k > 1) s += ", K split in " + std::to_string(split_k);
+  if (split_k == 1 && apart) s += ", finished apart";
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) + "x" +
          std::to_string(cluster_k) + (multicast || cluster_k > 1 ? "" : " without multicast");
@@ -121,6 +122,7 @@ std::string KernelConfig::str() const {
   if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
   if (!swizzle && family != Family::gemv) s += ", no swizzle";
   if (!staged_stores && family != Family::gemv) s += ", direct stores";
+  if (epilogue) s += ", epilogue " + epilogue->expression;
   return s;
 }
 
@@ -133,7 +135,7 @@ int KernelConfig::threads() const {
 int finished_cols(const KernelConfig& c) { return std::max(c.block_n / c.cluster_k, 16); }
 
 int store_panel_cols(const KernelConfig& c) {
-  const int cols = finished_cols(c);
+  const int cols = finished_cols(c) / (c.gate_along_n() ? 2 : 1);
   return cols % 64 == 0 ? 64 : cols % 32 == 0 ? 32 : 16;
 }
 
@@ -154,8 +156,8 @@ int shared_bytes(const KernelConfig& c) {
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
     const int consumers = c.block_m / c.warp_m;
-    const int store_panels =
-        2 * std::min(finished_cols(c), 64) * 64 * 2;  // of a warpgroup, device/epilogue_sm90.cuh
+    const int store_panels = 2 * std::min(finished_cols(c) / (c.gate_along_n() ? 2 : 1), 64) * 64 *
+                             2;  // of a warpgroup, device/epilogue_sm90.cuh
     const int staging = c.tma_stores ? store_panels : c.staged_stores ? 4 * panel(16, 32) : 0;
     // device/cluster_sum.cuh: what a CTA receives, and two barriers.
     const int slot = static_cast<int>(ceil_div(c.warp_m, 64)) * 64 * finished_cols(c) * 4;
@@ -183,7 +185,8 @@ static int estimated_gemv_registers(const KernelConfig& c) {
 }
 
 int estimated_registers(const KernelConfig& c) {
-  if (c.family == Family::gemv) return estimated_gemv_registers(c);
+  const int fused = c.epilogue ? 16 : 0;  // what its arrays and intermediate values take
+  if (c.family == Family::gemv) return estimated_gemv_registers(c) + fused;
   if (c.family == Family::sm90)
     return static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
                (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup +

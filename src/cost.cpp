@@ -24,8 +24,9 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
-  const double unique = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
-                        static_cast<double>(p.m) * p.n * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
+  const double unique =
+      (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
+      static_cast<double>(p.d_rows()) * p.d_cols() * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
   // With few CTAs an SM, some SMs have read their share before others.
   const double uneven =
       c.b_major == Major::k ? 1 + std::max(0.9 * hw.sms / ctas - 0.1, 0.0) / c.block_m : 1;
@@ -51,7 +52,7 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       (tensor ? c.block_m * (c.a_copy_bytes == 16 ? 1.0 : 3.5) : 8 + c.block_m * (8 + 10.0 / cols));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 + 0.08 * r.dram_us : 0.0);
-  if (c.split_k > 1)
+  if (c.finishes_apart())
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);
   // Every CTA starts and ends, and reads A anew for its few columns (measured on an H200).
@@ -123,7 +124,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
 
   const double unique =
       (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
-      static_cast<double>(p.m) * p.n * out_size * (p.has_c() ? 2 : 1);
+      static_cast<double>(p.d_rows()) * p.d_cols() * out_size * (p.has_c() ? 2 : 1);
   const double dram_bytes = unique * static_cast<double>(p.batch);
   // Persistent CTAs draw their share of the data sheet's rate each: SMs without a tile leave theirs
   // unused. Others reach 0.95 of it.
@@ -152,7 +153,7 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                   ((sm90 ? 250 : 1500) + epilogue) / cycles_per_us;
   // The second kernel, and the partial sums through L2 in both directions: against the grain of D
   // where the operands are swapped.
-  if (c.split_k > 1)
+  if (c.finishes_apart())
     r.reduce_us = 2.5 + (c.swap_ab ? 6 : 2) * static_cast<double>(workspace_bytes(p, c)) /
                             (hw.sms * 18.0 * cycles_per_us);
   // What hides behind the slowest still costs: a part of the second slowest, a little of the rest.

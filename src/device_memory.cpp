@@ -23,6 +23,17 @@ void free_on_device(void* memory, int device) noexcept {
   }
 }
 
+int device_of(Stream stream) {
+  CUcontext context = nullptr;
+  check(driver().stream_get_ctx(stream, &context), "cuStreamGetCtx");
+  check(driver().ctx_push_current(context), "cuCtxPushCurrent");
+  CUdevice device = 0;
+  const CUresult result = driver().ctx_get_device(&device);
+  driver().ctx_pop_current(&context);
+  check(result, "cuCtxGetDevice");
+  return device;
+}
+
 void synchronize(Stream stream, int device) {
   ScopedContext scope(device_context(device));
   check(driver().stream_synchronize(stream), "cuStreamSynchronize",

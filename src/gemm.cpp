@@ -20,13 +20,14 @@ struct LaunchKey {
 
   bool operator==(const LaunchKey& o) const {
     return device == o.device && batch == o.batch && m == o.m && n == o.n && k == o.k &&
-           traits.code() == o.traits.code() && config == o.config;
+           traits == o.traits && config == o.config;
   }
 };
 
 struct LaunchKeyHash {
   std::size_t operator()(const LaunchKey& key) const {
-    std::uint64_t h = key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48;
+    std::uint64_t h =
+        key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48 ^ key.traits.epilogue_id;
     for (std::int64_t x : {key.batch, key.m, key.n, key.k}) {
       h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
       h ^= h >> 32;
@@ -53,25 +54,49 @@ struct Ready {
 // Plan -> source -> cubin -> loaded kernel. Everything behind the plan is cached by the kernel's
 // constants.
 Ready prepare(const GemmProblem& problem, const DeviceContext& device, const GemmConfig& config,
-              Stream stream) {
+              Effort effort) {
   const Plan p = plan(problem, device.hardware, config);
   Ready ready;
-  ready.kernel = load_kernel(p, device, is_capturing(stream));
+  ready.kernel = load_kernel(p, device, effort);
   ready.launchable = std::make_shared<Launchable>(launchable_of(p));
   ready.launchable->kernel = ready.kernel;
   return ready;
 }
 
-Ready find_or_prepare(const LaunchKey& key, const GemmProblem& problem, const DeviceContext& device,
-                      Stream stream) {
+// `effort_of()` is asked for where nothing is ready. `problem`: canonical and not empty.
+template <typename EffortOf>
+Ready find_or_prepare(const GemmProblem& problem, const DeviceContext& device,
+                      const GemmConfig& config, EffortOf&& effort_of) {
+  const LaunchKey key = {device.ordinal, problem.batch,      problem.m, problem.n,
+                         problem.k,      traits_of(problem), config};
   Ready ready;
+  ready.launchable = launchables().get(key);
+  if (ready.launchable) ready.kernel = ready.launchable->kernel.lock();
+  if (ready.kernel) return ready;
+  const Effort effort = effort_of();
+  // Apart from the others: who waits for this key elsewhere must not get the capture's refusal.
+  if (effort == Effort::none) return prepare(problem, device, config, effort);
   ready.launchable = launchables().get_or_create(key, [&] {
-    ready = prepare(problem, device, key.config, stream);
+    ready = prepare(problem, device, config, effort);
     return ready.launchable;
   });
   if (!ready.kernel) ready.kernel = ready.launchable->kernel.lock();
-  if (!ready.kernel) ready = prepare(problem, device, key.config, stream);  // evicted meanwhile
+  if (!ready.kernel) ready = prepare(problem, device, config, effort);  // evicted meanwhile
   return ready;
+}
+
+bool is_empty(const GemmProblem& problem) {
+  return problem.batch == 0 || problem.m == 0 || problem.n == 0;
+}
+
+// A graph may be replayed at any time: its kernels stay loaded.
+void launch_for_good(const Ready& ready, const GemmProblem& problem, Stream stream) {
+  if (!ready.kernel->captured && is_capturing(stream)) ready.kernel->captured = true;
+  launch(*ready.launchable, *ready.kernel, problem, stream);
+}
+
+const DeviceContext& context_of(int ordinal) {
+  return device_context(ordinal < 0 ? current_device() : ordinal);
 }
 
 }  // namespace
@@ -79,17 +104,65 @@ Ready find_or_prepare(const LaunchKey& key, const GemmProblem& problem, const De
 void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int ordinal) {
   validate(asked);
   const GemmProblem problem = canonical(asked);
-  if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
-  const DeviceContext& device = device_context(ordinal < 0 ? current_device() : ordinal);
+  if (is_empty(problem)) return;
+  const DeviceContext& device = context_of(ordinal);
   const ScopedContext scope(device);
+  const Ready ready = find_or_prepare(problem, device, config, [stream] {
+    if (is_capturing(stream)) return Effort::none;
+    return strict() ? Effort::load : Effort::compile;
+  });
+  launch_for_good(ready, problem, stream);
+}
 
-  const LaunchKey key = {device.ordinal, problem.batch,      problem.m, problem.n,
-                         problem.k,      traits_of(problem), config};
-  const Ready ready = find_or_prepare(key, problem, device, stream);
+void warm_up(const GemmProblem& asked, const GemmConfig& config, int ordinal) {
+  validate(asked);
+  const GemmProblem problem = canonical(asked);
+  if (is_empty(problem)) return;
+  const DeviceContext& device = context_of(ordinal);
+  const ScopedContext scope(device);
+  find_or_prepare(problem, device, config, [] { return Effort::compile; });
+}
 
-  // A graph may be replayed at any time: its kernels stay loaded.
-  if (!ready.kernel->captured && is_capturing(stream)) ready.kernel->captured = true;
-  launch(*ready.launchable, *ready.kernel, problem, stream);
+struct PreparedGemm::State {
+  const DeviceContext& device;
+  Ready ready;
+  GemmProblem asked;
+  GemmProblem canonical;
+  ProblemTraits traits;
+};
+
+PreparedGemm::PreparedGemm(const GemmProblem& asked, const GemmConfig& config, int ordinal) {
+  validate(asked);
+  const GemmProblem problem = canonical(asked);
+  if (is_empty(problem)) return;
+  const DeviceContext& device = context_of(ordinal);
+  const ScopedContext scope(device);
+  const Ready ready = prepare(problem, device, config, Effort::compile);
+  state_ = std::make_shared<State>(State{device, ready, asked, problem, traits_of(problem)});
+}
+
+void PreparedGemm::launch(Stream stream) const {
+  if (!state_) return;
+  const ScopedContext scope(state_->device);
+  launch_for_good(state_->ready, state_->canonical, stream);
+}
+
+void PreparedGemm::rebind(void* a, void* b, void* c, void* d,
+                          std::shared_ptr<const Fusion> fusion) {
+  if (!state_) return;
+  auto next = std::make_shared<State>(*state_);
+  next->asked.a.data = a;
+  next->asked.b.data = b;
+  next->asked.c.data = c;
+  next->asked.d.data = d;
+  if (fusion) next->asked.fusion = std::move(fusion);
+  validate(next->asked);
+  const GemmProblem problem = canonical(next->asked);
+  if (!(traits_of(problem) == next->traits))
+    throw InvalidValue("the new memory is aligned otherwise than what was prepared for " +
+                       describe(problem) + "; prepare the product anew");
+  next->canonical = problem;
+  state_ = std::move(next);
 }
 
 }  // namespace fastgemm

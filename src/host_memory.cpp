@@ -1,4 +1,7 @@
 // gemm() over host memory: operands to the device, the product, D back.
+#include <deque>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "driver.hpp"
@@ -42,6 +45,16 @@ class Buffer {
   CUdeviceptr memory_ = 0;
 };
 
+// Back to where the layout's host memory is; complete on return.
+void download(const HostLayout& layout, CUdeviceptr from, const OwnStream& stream) {
+  std::vector<char> packed(layout.dense() ? 0 : layout.bytes());
+  check(driver().memcpy_dtoh_async(layout.dense() ? layout.begin() : packed.data(), from,
+                                   layout.bytes(), stream.get()),
+        "cuMemcpyDtoHAsync");
+  stream.synchronize();
+  if (!layout.dense()) layout.unpack(packed.data());
+}
+
 // An operand's copy on the device.
 class Upload {
  public:
@@ -60,6 +73,7 @@ class Upload {
   }
 
   MatrixView view() const { return layout_.at(buffer_.get()); }
+  void bring_back(const OwnStream& stream) const { download(layout_, buffer_.get(), stream); }
 
  private:
   HostLayout layout_;
@@ -76,7 +90,7 @@ void gemm_on_host_memory(const GemmProblem& problem, const GemmConfig& config, i
   const ScopedContext scope(context);
   const OwnStream stream;
 
-  const Extents d_extents{problem.batch, problem.m, problem.n};
+  const Extents d_extents{problem.batch, problem.d_rows(), problem.d_cols()};
   const Upload a(problem.a, {problem.batch, problem.m, problem.k}, context, stream.get());
   const Upload b(problem.b, {problem.batch, problem.k, problem.n}, context, stream.get());
   const Upload c(problem.has_c() ? problem.c : MatrixView{},
@@ -89,15 +103,23 @@ void gemm_on_host_memory(const GemmProblem& problem, const GemmConfig& config, i
   on_device.b = b.view();
   if (problem.has_c()) on_device.c = c.view();
   on_device.d = d_layout.at(d.get());
+  std::deque<Upload> arrays;
+  if (problem.fusion) {
+    auto fusion = std::make_shared<Fusion>(*problem.fusion);
+    for (std::size_t i = 0; i < fusion->arrays.size(); ++i) {
+      MatrixView& view = fusion->arrays[i];
+      Extents extents = d_extents;
+      if (fusion->epilogue->arrays[i].part != ArrayPart::result) extents.cols = problem.n;
+      view = arrays.emplace_back(view, extents, context, stream.get()).view();
+    }
+    on_device.fusion = std::move(fusion);
+  }
   gemm(on_device, stream.get(), config, device);
   stream.synchronize();
 
-  std::vector<char> packed(d_layout.dense() ? 0 : d_layout.bytes());
-  check(driver().memcpy_dtoh_async(d_layout.dense() ? d_layout.begin() : packed.data(), d.get(),
-                                   d_layout.bytes(), stream.get()),
-        "cuMemcpyDtoHAsync");
-  stream.synchronize();
-  if (!d_layout.dense()) d_layout.unpack(packed.data());
+  download(d_layout, d.get(), stream);
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (problem.fusion->epilogue->arrays[i].written) arrays[i].bring_back(stream);
 }
 
 }  // namespace fastgemm

@@ -3,12 +3,29 @@
 
 #include <algorithm>
 
+#include "fusion.hpp"
 #include "planner.hpp"
 #include "repack.hpp"
 #include "tensor_map.hpp"
 #include "workspace.hpp"
 
 namespace fastgemm {
+namespace {
+
+void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
+  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
+    const MatrixView v = fused_array(p, i);
+    params.array[i] = {v.data, v.batch_stride, v.row_stride, v.col_stride};
+  }
+  if (p.gated()) {
+    const GateColumns columns = gate_columns(p);
+    params.gate_step = columns.step;
+    params.gate_offset = columns.offset;
+  }
+  std::copy(p.fusion->numbers.begin(), p.fusion->numbers.end(), params.number);
+}
+
+}  // namespace
 
 Launchable launchable_of(const Plan& plan) {
   const GemmProblem as_computed = oriented(plan.kernel, plan.problem);
@@ -21,8 +38,9 @@ Launchable launchable_of(const Plan& plan) {
   return l;
 }
 
-GemmParams params_of(const Launchable& l, const GemmProblem& p) {
-  GemmParams params;
+FusedParams params_of(const Launchable& l, const GemmProblem& p) {
+  FusedParams params;
+  if (p.fusion) set_epilogue(params.epilogue, p);
   params.a = p.a.data;
   params.b = p.b.data;
   params.c = p.c.data;
@@ -55,6 +73,7 @@ GemmParams params_of(const Launchable& l, const GemmProblem& p) {
 GemmProblem partial_problem(GemmProblem p, void* workspace) {
   p.alpha = 1;
   p.beta = 0;
+  p.fusion = nullptr;
   p.d.data = workspace;
   p.d.dtype = DType::f32;
   p.d.row_stride = workspace_pitch(p);
@@ -64,7 +83,8 @@ GemmProblem partial_problem(GemmProblem p, void* workspace) {
 }
 
 std::uint32_t reduce_ctas(const GemmProblem& p) {
-  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / 4, REDUCE_THREADS);
+  const std::int64_t of_thread = p.gated() ? 2 : 4;
+  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / of_thread, REDUCE_THREADS);
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ctas, 1, 4096));
 }
 
@@ -95,7 +115,7 @@ void enqueue(CUfunction function, unsigned ctas, unsigned threads, unsigned shar
 
 void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p,
                  Stream stream) {
-  GemmParams params = params_of(l, p);
+  FusedParams params = params_of(l, p);
   TensorMap maps[3];
   void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
   if (l.config.family == Family::sm90) {
@@ -118,7 +138,7 @@ void launch_repack(const Launchable& l, const LoadedKernel& kernel, const GemmPr
 
 void launch_reduce(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& partial,
                    const GemmProblem& p, Stream stream) {
-  GemmParams from = params_of(l, partial), to = params_of(l, p);
+  FusedParams from = params_of(l, partial), to = params_of(l, p);
   void* arguments[] = {&from, &to};
   enqueue(kernel.reduce, reduce_ctas(p), REDUCE_THREADS, 0, l.config.dependent_launch, arguments,
           kernel, p, stream);
@@ -136,7 +156,7 @@ void launch(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& 
   const Repack which = repack_of(l.config);
   const std::size_t copies = repack_bytes(p, which);
   const std::size_t sums =
-      l.config.split_k > 1 ? workspace_bytes(oriented(l.config, p), l.config) : 0;
+      l.config.finishes_apart() ? workspace_bytes(oriented(l.config, p), l.config) : 0;
   if (copies + sums == 0) return launch_gemm(l, kernel, oriented(l.config, p), stream);
 
   const Workspace workspace(kernel.device, copies + sums, stream);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen.hpp"
+#include "compiler.hpp"
 #include "fastgemm/error.hpp"
 #include "log_internal.hpp"
 
@@ -92,7 +93,7 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
     check(api.module_get_function(&kernel->repack, kernel->module,
                                   repack_kernel_name(plan.kernel).c_str()),
           "cuModuleGetFunction", context);
-  if (plan.kernel.split_k > 1)
+  if (plan.kernel.finishes_apart())
     check(api.module_get_function(&kernel->reduce, kernel->module,
                                   reduce_kernel_name(plan.kernel).c_str()),
           "cuModuleGetFunction", context);
@@ -121,14 +122,31 @@ std::shared_ptr<LoadedKernel> load(const Plan& plan, const DeviceContext& device
   return kernel;
 }
 
+[[noreturn]] void refuse_cold(const Plan& plan, const DeviceContext& device, Effort effort) {
+  throw ColdCallError(
+      "the kernel of " + describe(plan.problem) + " (" + plan.kernel.str() + ") " +
+      (effort == Effort::none
+           ? "is not loaded, and a stream that is being captured into a CUDA graph must not wait "
+             "for that. The capture is as it was before this call"
+           : "is not compiled, and strict mode (FASTGEMM_STRICT) compiles none during a call") +
+      ". Warm up first: make the same call once, or fastgemm.prepare() (C++: PreparedGemm) for the "
+      "same operands, on device " +
+      std::to_string(device.ordinal));
+}
+
 }  // namespace
 
 std::shared_ptr<LoadedKernel> load_kernel(const Plan& plan, const DeviceContext& device,
-                                          bool capturing) {
+                                          Effort effort) {
+  LoadedCache& cache = cache_of(device.ordinal);
+  if (effort != Effort::compile) {
+    if (auto kernel = cache.get(plan.kernel)) return kernel;
+    if (effort == Effort::none || !is_compiled(plan)) refuse_cold(plan, device, effort);
+  }
   std::shared_ptr<LoadedKernel> kernel =
-      cache_of(device.ordinal).get_or_create(plan.kernel, [&] { return load(plan, device); });
+      cache.get_or_create(plan.kernel, [&] { return load(plan, device); });
   bool many_retired = false;
-  if (!capturing) {
+  {
     State& s = state();
     std::lock_guard<std::mutex> lock(s.mutex);
     many_retired = s.retired.size() >= most_retired;

@@ -28,11 +28,18 @@ struct LoadedKernel {
   std::atomic<bool> captured{false};
 };
 
+// What a call may do for a kernel that is not loaded.
+enum class Effort {
+  compile,  // all that is needed
+  load,     // not run NVRTC: a call with set_strict(true)
+  none,     // neither load nor synchronise: the caller's stream is being captured
+};
+
 // The kernel of a plan, compiled and loaded if need be: once for each device and configuration,
-// however many threads ask. Always from machine code, never from PTX. `capturing`: the caller's
-// stream is being captured, so nothing may be synchronised now. Throws CompileError, DeviceError.
+// however many threads ask. Always from machine code, never from PTX. Throws CompileError,
+// DeviceError, and ColdCallError where it takes more than `effort`.
 std::shared_ptr<LoadedKernel> load_kernel(const Plan& plan, const DeviceContext& device,
-                                          bool capturing = false);
+                                          Effort effort = Effort::compile);
 
 // A kernel that nobody holds any more may still be running: its module waits here until its context
 // has been synchronised. Happens now and then while loading; this does it at once, for all devices.

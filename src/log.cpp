@@ -1,8 +1,5 @@
-// The log hook and the verbose switch.
-#include <atomic>
+// The log hook.
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <mutex>
 
@@ -39,16 +36,6 @@ void emit(LogLevel level, const std::string& message) {
     write_to_stderr(level, message);
 }
 
-bool verbose_from_environment() {
-  const char* value = std::getenv("FASTGEMM_VERBOSE");
-  return value && *value && std::strcmp(value, "0") != 0;
-}
-
-std::atomic<bool>& verbose_switch() {
-  static std::atomic<bool> on{verbose_from_environment()};
-  return on;
-}
-
 }  // namespace
 
 void set_log_hook(LogHook new_hook) {
@@ -56,10 +43,6 @@ void set_log_hook(LogHook new_hook) {
   std::lock_guard<std::mutex> lock(hook_mutex());
   hook().swap(next);
 }
-
-void set_verbose(bool on) { verbose_switch().store(on, std::memory_order_relaxed); }
-
-bool verbose() { return verbose_switch().load(std::memory_order_relaxed); }
 
 void log_info(const std::string& message) {
   if (verbose()) emit(LogLevel::info, message);

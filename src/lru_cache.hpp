@@ -59,6 +59,12 @@ class LruCache {
     return creation->value;
   }
 
+  // The value of `key`, null where it is not there (yet). Never waits for a factory.
+  Pointer get(const Key& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return find(key);
+  }
+
   // Drops all values; those still in use elsewhere live on there.
   void clear() {
     Entries dropped;

@@ -7,6 +7,7 @@
 
 #include "canonical.hpp"
 #include "fastgemm/error.hpp"
+#include "fusion.hpp"
 #include "repack.hpp"
 #include "tensor_map.hpp"
 
@@ -37,10 +38,11 @@ int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std:
                            : access_bytes(v, outer_stride, k_stride);
 }
 
-// Elements of D or C that an access moves: 16 bytes of them or, for the sake of few kernels, one.
+// Elements of D or C that an access moves: 16 bytes of them (8 bytes of 8-bit ones: more would be
+// much code) or, for the sake of few kernels, one.
 int output_vector(const MatrixView& v) {
   const int bytes = access_bytes(v, v.col_stride, v.row_stride);
-  return bytes == 16 ? 16 / static_cast<int>(size_of(v.dtype)) : 1;
+  return bytes == 16 ? std::min(16 / static_cast<int>(size_of(v.dtype)), 8) : 1;
 }
 
 // The families worth considering for a problem, best first.
@@ -130,6 +132,12 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.b_copy_bytes = traits.b_copy_bytes;
   k.d_vector = traits.d_vector;
   k.has_c = traits.has_c;
+  if (p.fusion) {
+    k.epilogue = p.fusion->epilogue;
+    k.epilogue_id = traits.epilogue_id;
+    k.epilogue_access = fused_access(p);
+    k.epilogue_transposed = p.fusion_transposed;
+  }
   k.block_m = wish.block_m.value_or(t.block_m);
   k.block_n = wish.block_n.value_or(t.block_n);
   k.block_k = wish.block_k.value_or(t.block_k);
@@ -147,8 +155,9 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     k.split_k = static_cast<int>(std::min<std::int64_t>(k.split_k, k_tiles));
     k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
   }
-  k.tma_stores =
-      wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores && k.split_k == 1);
+  k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
+  k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores &&
+                                          !k.finishes_apart() && !k.gate_along_m());
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
   // Where a few tokens wait for their weights; of larger tiles the prefetch takes the copy engine
   // longer than it gains.
@@ -167,6 +176,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     if (k.b_major == Major::mn && p.n % 8 != 0) k.b_copy_bytes = 2;
     return k;
   }
+  // Gates and ups alternate in eights.
+  if (sm90 && k.gate_along_m()) k.block_m = wish.block_m.value_or((k.block_m + 15) / 16 * 16);
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
@@ -290,6 +301,7 @@ ProblemTraits traits_of(const GemmProblem& p) {
   if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
   t.tma = refuse_tma(p, t) == nullptr;
   t.tma_stores = refuse_tma_stores(p) == nullptr;
+  t.epilogue_id = fused_id(p);
   return t;
 }
 

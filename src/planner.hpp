@@ -36,10 +36,14 @@ struct ProblemTraits {
   Runs a_runs, b_runs;
   int a_copy_bytes, b_copy_bytes, d_vector;
   bool has_c;
-  bool tma;         // the TMA can read A and B
-  bool tma_stores;  // and write D
+  bool tma;                   // the TMA can read A and B
+  bool tma_stores;            // and write D
+  std::uint64_t epilogue_id;  // of the fused epilogue and how it reads its arrays; 0: none
 
-  std::uint64_t code() const;  // all of it in one number
+  std::uint64_t code() const;  // all of it but the epilogue in one number
+  bool operator==(const ProblemTraits& o) const {
+    return code() == o.code() && epilogue_id == o.epilogue_id;
+  }
 };
 ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 

@@ -52,6 +52,12 @@ const char* name(DType dtype) {
       return "bfloat16";
     case DType::f32:
       return "float32";
+    case DType::i8:
+      return "int8";
+    case DType::e4m3:
+      return "float8_e4m3fn";
+    case DType::e5m2:
+      return "float8_e5m2";
   }
   return "unknown dtype";
 }
@@ -62,8 +68,11 @@ DType dtype_from_name(std::string_view text) {
   if (s == "float16" || s == "fp16" || s == "f16" || s == "half") return DType::f16;
   if (s == "bfloat16" || s == "bf16") return DType::bf16;
   if (s == "float32" || s == "fp32" || s == "f32") return DType::f32;
+  for (DType narrow : {DType::i8, DType::e4m3, DType::e5m2})
+    if (s == name(narrow)) return narrow;
   throw InvalidType("unsupported dtype '" + std::string(text) +
-                    "': operands are float16 or bfloat16, outputs also float32");
+                    "': operands are float16 or bfloat16, outputs also float32, int8, "
+                    "float8_e4m3fn or float8_e5m2");
 }
 
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,
@@ -95,7 +104,7 @@ GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType
 
 std::string describe(const GemmProblem& p) {
   const Lie a = lie_of(p.a, p.batch, p.m, p.k), b = lie_of(p.b, p.batch, p.k, p.n);
-  const Lie c = lie_of(p.c, p.batch, p.m, p.n), d = lie_of(p.d, p.batch, p.m, p.n);
+  const Lie c = lie_of(p.c, p.batch, p.m, p.n), d = lie_of(p.d, p.batch, p.d_rows(), p.d_cols());
   std::string text =
       std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + " ";
   text += letter(a);
@@ -104,6 +113,7 @@ std::string describe(const GemmProblem& p) {
   if (p.d.dtype != p.a.dtype) text += std::string(" -> ") + name(p.d.dtype);
   if (p.batch != 1) text += ", batch " + std::to_string(p.batch);
   if (p.has_c()) text += ", plus C";
+  if (p.fusion) text += ", " + p.fusion->epilogue->expression;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return text;
   if (p.k > 0 && !a.packed) text += strides("A", p.a, p.batch);
   if (p.k > 0 && !b.packed) text += strides("B", p.b, p.batch);

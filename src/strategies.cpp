@@ -161,32 +161,34 @@ Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
   Tilings all;
   const bool k_major = major_of(p.b.col_stride, p.b.row_stride) == Major::k;
-  const bool tensor = k_major && p.m > 4 && hw.arch.mma_m16n8k16;
   const bool aligned = traits_of(p).b_copy_bytes == 16;
-  int rows = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, aligned && !k_major ? 8 : 4));
-  if (tensor) rows = p.m <= 8 ? 8 : p.m <= 16 ? 16 : p.m <= 32 ? 32 : 64;
-
   const auto add = [&](Tiling t) {
     all.push_back(t);
-    const std::int64_t ctas = ceil_div(p.m, rows) * ceil_div(p.n, t.block_n) * p.batch;
+    const std::int64_t ctas = ceil_div(p.m, t.block_m) * ceil_div(p.n, t.block_n) * p.batch;
     const std::int64_t most = std::min(hw.sms / std::max<std::int64_t>(ctas, 1), p.k / t.block_k);
     if (most < 2) return;
     t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
     all.push_back(t);
   };
-  const std::vector<int> columns = tensor    ? std::vector<int>{16}
-                                   : k_major ? std::vector<int>{2, 4}
-                                             : std::vector<int>{32, 64};
-  for (int warps_k : {2, 4, 8, 16})
-    for (int cols : columns) {
-      const int stages = tensor ? (aligned && rows <= 16 ? 4 : 2) : k_major && cols == 2 ? 2 : 1;
-      const int warp_k = stages * (tensor ? 32 : k_major ? 256 : 2048 / cols);
-      if (warps_k > 2 && warps_k * warp_k >= 2 * p.k) continue;  // half of the warps would idle
-      Tiling t{rows, cols * std::max(8 / warps_k, 1), warps_k * warp_k};
+  // `stage_k`: of a warp; `stages`: of that under way at once.
+  const auto add_warps = [&](int rows, int cols, int stage_k, int stages) {
+    for (int warps_k : {2, 4, 8, 16}) {
+      const int block_k = warps_k * stage_k * stages;
+      if (warps_k > 2 && block_k >= 2 * p.k) continue;  // half of the warps would idle
+      Tiling t{rows, cols * std::max(8 / warps_k, 1), block_k};
       t.warp_n = cols;
       t.num_stages = stages;
       add(t);
     }
+  };
+  const bool tensor = k_major && p.m > 2 && hw.arch.mma_m16n8k16;
+  const int few = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, aligned && !k_major ? 8 : 4));
+  if (k_major && (p.m <= 4 || !tensor)) add_warps(few, 2, 256, 2), add_warps(few, 4, 256, 1);
+  if (!k_major) add_warps(few, 32, 64, 1), add_warps(few, 64, 32, 1);
+  if (tensor) {
+    const int rows = p.m <= 8 ? 8 : p.m <= 16 ? 16 : p.m <= 32 ? 32 : 64;
+    add_warps(rows, 16, 32, aligned && rows <= 16 ? 4 : 2);
+  }
   return all;
 }
 

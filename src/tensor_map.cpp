@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver.hpp"
+#include "fusion.hpp"
 #include "planner.hpp"
 
 namespace fastgemm {
@@ -32,7 +33,21 @@ TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, const Sid
   t.box[0] = t.pitch = atom_elements;
   t.box[1] = split_k ? s.block_outer : (k_major ? s.block_outer : block_k) / s.slices;
   t.box[2] = split_k ? block_k / atom_elements / s.slices : 1;
+  t.box[3] = 1;
   t.dtype = v.dtype;
+  return t;
+}
+
+// Gates and ups in turns of eight, whatever lies between them.
+TensorBox gated(TensorBox t, const Side& s, const GateColumns& columns, int block_k) {
+  const std::int64_t bytes = 2 * s.outer_stride;
+  t.extent[0] = s.k;
+  t.extent[1] = 8, t.extent[2] = 2, t.extent[3] = s.outer / 16;
+  t.stride_bytes[0] = columns.step * bytes;
+  t.stride_bytes[1] = columns.offset * bytes;
+  t.stride_bytes[2] = 8 * columns.step * bytes;
+  t.box[1] = 8, t.box[2] = 2,
+  t.box[3] = s.block_outer / 16 / (block_k > atom_elements ? 1 : s.slices);
   return t;
 }
 
@@ -57,9 +72,9 @@ TensorMap encode(const TensorBox& t) {
   std::uint64_t extents[4], strides[3];
   for (int i = 0; i < 4; ++i) extents[i] = static_cast<std::uint64_t>(t.extent[i]);
   for (int i = 0; i < 3; ++i) strides[i] = static_cast<std::uint64_t>(t.stride_bytes[i]);
-  const std::uint32_t box[4] = {static_cast<std::uint32_t>(t.box[0]),
-                                static_cast<std::uint32_t>(t.box[1]),
-                                static_cast<std::uint32_t>(t.box[2]), 1};
+  const std::uint32_t box[4] = {
+      static_cast<std::uint32_t>(t.box[0]), static_cast<std::uint32_t>(t.box[1]),
+      static_cast<std::uint32_t>(t.box[2]), static_cast<std::uint32_t>(t.box[3])};
   const std::uint32_t steps[4] = {1, 1, 1, 1};
   // The swizzle is that of the panel in shared memory: wider than the box where a block tile has
   // fewer than 64 rows.
@@ -84,28 +99,28 @@ TensorMap encode(const TensorBox& t) {
 bool TensorBox::operator==(const TensorBox& o) const {
   return data == o.data && dtype == o.dtype && std::equal(extent, extent + 4, o.extent) &&
          std::equal(stride_bytes, stride_bytes + 3, o.stride_bytes) &&
-         std::equal(box, box + 3, o.box) && pitch == o.pitch;
+         std::equal(box, box + 4, o.box) && pitch == o.pitch;
 }
 
 TensorBox tensor_box_a(const GemmProblem& p, const KernelConfig& c) {
-  return box_of(
-      p.a, c.a_major, p.batch,
-      {p.m, p.a.row_stride, p.k, p.a.col_stride, c.block_m, c.multicast ? c.cluster_n : 1},
-      c.block_k);
+  const int slices = c.multicast ? c.cluster_n : 1;
+  const Side side = {p.m, p.a.row_stride, p.k, p.a.col_stride, c.block_m, slices};
+  const TensorBox box = box_of(p.a, c.a_major, p.batch, side, c.block_k);
+  return c.gate_along_m() ? gated(box, side, gate_columns(p), c.block_k) : box;
 }
 
 TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
-  return box_of(
-      p.b, c.b_major, p.batch,
-      {p.n, p.b.col_stride, p.k, p.b.row_stride, c.block_n, c.multicast ? c.cluster_m : 1},
-      c.block_k);
+  const int slices = c.multicast ? c.cluster_m : 1;
+  const Side side = {p.n, p.b.col_stride, p.k, p.b.row_stride, c.block_n, slices};
+  const TensorBox box = box_of(p.b, c.b_major, p.batch, side, c.block_k);
+  return c.gate_along_n() ? gated(box, side, gate_columns(p), c.block_k) : box;
 }
 
 TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
   // Panels of a warpgroup (device/epilogue_sm90.cuh). With the operands swapped the problem is
   // transposed, and D's columns are the contiguous ones.
   const int panel_rows = std::min(c.warp_m, 64);
-  const Side side = {p.m, p.d.row_stride, p.n, p.d.col_stride, panel_rows, 1};
+  const Side side = {p.d_rows(), p.d.row_stride, p.d_cols(), p.d.col_stride, panel_rows, 1};
   TensorBox t = box_of(p.d, c.swap_ab ? Major::mn : Major::k, p.batch, side, atom_elements);
   t.box[0] = c.swap_ab ? panel_rows : store_panel_cols(c);
   t.box[1] = c.swap_ab ? store_panel_cols(c) : panel_rows;
@@ -126,7 +141,7 @@ const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
 
 const char* refuse_tma_stores(const GemmProblem& p) {
   if (p.has_c()) return "C is added in registers: the TMA only stores";
-  if (p.d.dtype == DType::f32) return "TMA stores are written for a 16-bit D";
+  if (size_of(p.d.dtype) != 2) return "TMA stores are written for a 16-bit D";
   if (p.batch > 1 && p.d.batch_stride == 0) return "the batches of D lie in one place";
   KernelConfig c;
   c.swap_ab = p.d.col_stride != 1;

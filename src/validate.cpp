@@ -4,6 +4,7 @@
 
 #include "fastgemm/error.hpp"
 #include "fastgemm/problem.hpp"
+#include "fusion.hpp"
 #include "overlap.hpp"
 
 namespace fastgemm {
@@ -51,14 +52,17 @@ std::string extents(const GemmProblem& p) {
 
 void check_dtypes(const GemmProblem& p) {
   const bool in = p.a.dtype == p.b.dtype && (p.a.dtype == DType::f16 || p.a.dtype == DType::bf16);
-  const bool out = p.d.dtype == p.a.dtype || p.d.dtype == DType::f32;
-  if (in && out && (!p.has_c() || p.c.dtype == p.d.dtype)) return;
+  const bool narrow =
+      p.d.dtype == DType::i8 || p.d.dtype == DType::e4m3 || p.d.dtype == DType::e5m2;
+  const bool out = p.d.dtype == p.a.dtype || p.d.dtype == DType::f32 || narrow;
+  if (in && out && (!p.has_c() || (p.c.dtype == p.d.dtype && !narrow))) return;
   std::string got = "A " + std::string(name(p.a.dtype)) + ", B " + name(p.b.dtype);
   if (p.has_c()) got += ", C " + std::string(name(p.c.dtype));
   throw InvalidType(
       "unsupported dtypes: " + got + ", D " + name(p.d.dtype) +
       "; supported (A, B -> D) are float16, float16 -> float16 or float32 and "
-      "bfloat16, bfloat16 -> bfloat16 or float32, with C of D's dtype: convert the operands");
+      "bfloat16, bfloat16 -> bfloat16 or float32, with C of D's dtype, and without C also D of "
+      "int8, float8_e4m3fn or float8_e5m2: convert the operands");
 }
 
 void check_extents(const GemmProblem& p) {
@@ -93,10 +97,28 @@ void check_addresses(const Operand& x) {
 void check_disjoint(const Operand& d, const Operand& x) {
   if (proved_disjoint(d.axes(), d.address(), d.element(), x.axes(), x.address(), x.element()))
     return;
-  throw InvalidValue("D overlaps " + std::string(x.name) + ": D uses the bytes " + range(d) + ", " +
-                     x.name + " the bytes " + range(x) + " (" + strided(d) + ", " + strided(x) +
-                     "), and they do not lie in different columns of one pitch: "
-                     "write D to memory of its own");
+  const std::string name = d.name;
+  throw InvalidValue(name + " overlaps " + x.name + ": " + name + " uses the bytes " + range(d) +
+                     ", " + x.name + " the bytes " + range(x) + " (" + strided(d) + ", " +
+                     strided(x) +
+                     "), and they do not lie in different columns of one pitch: write " + name +
+                     " to memory of its own");
+}
+
+// What the epilogue leaves besides D may share memory with nothing. `index`: its own.
+void check_written(const GemmProblem& p, const Operand& x, std::size_t index) {
+  const Epilogue& e = *p.fusion->epilogue;
+  if (e.arrays[index].kind == ArrayKind::element && overlaps_itself(x.axes()))
+    throw InvalidValue(strided(x) + " has two elements in one place: give it memory of its own");
+  if (p.k > 0) {
+    check_disjoint(x, {"A", p.a, p.batch, p.m, p.k});
+    check_disjoint(x, {"B", p.b, p.batch, p.k, p.n});
+  }
+  for (std::size_t i = 0; i < e.arrays.size(); ++i) {
+    const MatrixView other = fused_array(p, i);
+    if (i != index)
+      check_disjoint(x, {e.arrays[i].name.c_str(), other, p.batch, p.d_rows(), p.d_cols()});
+  }
 }
 
 bool identical(const Operand& x, const Operand& y) {
@@ -111,10 +133,11 @@ bool identical(const Operand& x, const Operand& y) {
 void validate(const GemmProblem& p) {
   check_dtypes(p);
   check_extents(p);
+  check_fusion(p);
   if (p.batch == 0 || p.m == 0 || p.n == 0) return;
 
   const Operand a{"A", p.a, p.batch, p.m, p.k}, b{"B", p.b, p.batch, p.k, p.n};
-  const Operand c{"C", p.c, p.batch, p.m, p.n}, d{"D", p.d, p.batch, p.m, p.n};
+  const Operand c{"C", p.c, p.batch, p.m, p.n}, d{"D", p.d, p.batch, p.d_rows(), p.d_cols()};
   const Operand* read[3];
   int n_read = 0;
   if (p.k > 0) read[n_read++] = &a, read[n_read++] = &b;
@@ -126,15 +149,22 @@ void validate(const GemmProblem& p) {
     throw InvalidValue(strided(d) + (undecided ? " may have" : " has") +
                        " two elements in one place: give D memory of its own for every element");
 
-  for (int i = 0; i < n_read; ++i) {
-    const Operand& x = *read[i];
+  const auto check_read = [&](const Operand& x, bool may_be_d) {
     if ((x.view.data == nullptr) != (d.view.data == nullptr))
       throw InvalidValue(std::string(x.view.data == nullptr ? x.name : "D") +
                          " has no memory but " + (x.view.data == nullptr ? "D" : x.name) +
                          " has: give all operands a pointer, or (to plan only) none");
     check_addresses(x);
-    if (d.view.data == nullptr || (&x == &c && identical(c, d))) continue;
+    if (d.view.data == nullptr || (may_be_d && identical(x, d))) return;
     check_disjoint(d, x);
+  };
+  for (int i = 0; i < n_read; ++i) check_read(*read[i], read[i] == &c);
+  for (std::size_t i = 0; p.fusion && i < p.fusion->arrays.size(); ++i) {
+    const MatrixView view = fused_array(p, i);
+    const Epilogue::Array& array = p.fusion->epilogue->arrays[i];
+    const Operand x{array.name.c_str(), view, p.batch, p.d_rows(), p.d_cols()};
+    check_read(x, array.kind == ArrayKind::element && view.dtype == p.d.dtype && !array.written);
+    if (array.written && view.data) check_written(p, x, i);
   }
 }
 

@@ -5,6 +5,9 @@ import os
 import shutil
 from pathlib import Path
 
+# Before anything starts JAX: tests of shardings want several devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+
 import pytest
 from native import ROOT, need, run
 

@@ -269,4 +269,5 @@ def test_refused_calls_leave_nothing_behind(framework):
             _core._describe_call(a, integers((3, 4)))
         with pytest.raises(TypeError, match="not an array"):
             _core._describe_call(a, None)
+    gc.collect()
     assert sys.getrefcount(a) == references

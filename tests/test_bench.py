@@ -54,6 +54,29 @@ COMPILE_TIMES = {
         for ms, spills in ((100.0, 0), (200.0, 8), (300.0, 0))
     ],
 }
+HOST_OVERHEAD = {
+    **SOURCE,
+    "kind": "host_overhead",
+    "gpu": "Some GPU",
+    "driver": "1.2",
+    "us": {"torch": {"gemm, out=": 3.25, "torch.mm, out=": 11.5}, "C++": {"gemm()": 0.75}},
+    "in_jit_us": {"64 x 64 x 64": {"fastgemm.jax.gemm": 2.5, "XLA's dot": 3.5}},
+}
+LLAMA_BLOCK = {
+    **SOURCE,
+    "kind": "llama_block",
+    "gpu": "Some GPU",
+    "driver": "1.2",
+    "layers": 8,
+    "rows": [
+        {
+            "framework": "torch",
+            "batch": 16,
+            "tokens_per_second": {"torch": 1000.0, "fastgemm": 1100.0},
+            "error": 0.001,
+        }
+    ],
+}
 README = "above\n<!-- benchmark: begin -->\nold\n<!-- benchmark: end -->\nbelow\n"
 
 
@@ -90,8 +113,19 @@ def test_knobs_and_compile_times_have_their_tables(tmp_path):
     assert "| sm_80 | 3 | 200 | 300 | 400 | 1 |" in text
 
 
+def test_host_time_and_decoding_have_their_tables(tmp_path):
+    text = write_table(tmp_path, LLAMA_BLOCK, HOST_OVERHEAD)
+    assert text.index("**Host time**") < text.index("**Decoding**")
+    assert "| torch | gemm, out= | 3.2 |" in text
+    assert "fastgemm.jax.gemm 2.5 us, XLA's dot 3.5 us" in text
+    assert "| torch | 16 | 1100 | 1000 (torch) | 1.10 |" in text
+
+
+SCRIPTS = ["all", "bench", "first_call", "host_overhead", "knobs", "llama_block"]
+
+
 @pytest.mark.skipif(bool(fastgemm.devices()), reason="there is a GPU")
-@pytest.mark.parametrize("script", ["all", "bench", "first_call", "knobs"])
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_without_a_gpu_one_line_says_so(script, tmp_path):
     command = [sys.executable, ROOT / f"bench/{script}.py"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
@@ -139,8 +173,8 @@ def test_all_measurements_fill_the_tables(tmp_path):
     if importlib.util.find_spec("torch") is None:
         pytest.skip("no torch")
     run(sys.executable, ROOT / "bench/all.py", "--quick", "--out", tmp_path, cwd=tmp_path)
-    names = ("bench", "knobs", "compile_times")
-    bench, knobs, compile_times = (
+    names = ("bench", "knobs", "compile_times", "host_overhead", "llama_block")
+    bench, knobs, compile_times, host_overhead, llama_block = (
         json.loads((tmp_path / f"{name}.json").read_text()) for name in names
     )
     for row in bench["rows"]:
@@ -149,5 +183,7 @@ def test_all_measurements_fill_the_tables(tmp_path):
     assert bench["first_call_ms"]["cold"] > bench["first_call_ms"]["disk"] > 0
     assert all(len(row["us"]) > 3 for row in knobs["rows"])
     assert any(1.02 * row["us"]["as planned"] < row["us"]["1 stage"] for row in knobs["rows"])
-    text = write_table(tmp_path, bench, knobs, compile_times)
+    assert {"torch", "C++"} <= host_overhead["us"].keys()
+    assert all(row["error"] < 0.05 for row in llama_block["rows"])
+    text = write_table(tmp_path, bench, knobs, compile_times, host_overhead, llama_block)
     assert bench["gpu"] in text

@@ -60,4 +60,12 @@ class FASTGEMM_API EmulatorError : public Error {
   Place place;
 };
 
+// A kernel that is not there yet was needed where none may be made: while a stream is captured into
+// a CUDA graph, or with set_strict(true) (Python: fastgemm.ColdCallError). Preparing the product
+// beforehand (PreparedGemm, fastgemm.prepare) is the way out.
+class FASTGEMM_API ColdCallError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace fastgemm

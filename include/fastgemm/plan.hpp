@@ -68,7 +68,17 @@ struct FASTGEMM_API KernelConfig {
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides
   bool has_c = false;
+  std::shared_ptr<const Epilogue> epilogue;  // null: none
+  std::uint64_t epilogue_id = 0;             // it, how its arrays are read, and transposed or not
+  std::uint32_t epilogue_access = 0;         // 4 bits an array (src/fusion.hpp)
+  bool epilogue_transposed = false;          // [m] of the expression is the kernel's column
+  bool apart = false;  // a second kernel finishes D, from sums in float32, also with split_k 1
 
+  // Whether the block tile alternates gates and ups, and along which index.
+  bool gate_along_m() const { return gated() && epilogue_transposed; }
+  bool gate_along_n() const { return gated() && !epilogue_transposed; }
+  bool gated() const { return epilogue && epilogue->gated && !finishes_apart(); }
+  bool finishes_apart() const { return split_k > 1 || apart; }
   int cluster() const { return cluster_m * cluster_n * cluster_k; }
   int threads() const;  // per CTA
   bool operator==(const KernelConfig& o) const;

@@ -9,17 +9,20 @@ from ._core import (
     ArchSpec,
     CacheInfo,
     Candidate,
+    ColdCallError,
     CompileError,
     DeviceError,
     DriverInfo,
     EmulatorError,
     EmulatorReport,
+    Epilogue,
     GemmConfig,
     HardwareSpec,
     InstructionCounts,
     Kernel,
     NvrtcInfo,
     Plan,
+    PreparedGemm,
     __version__,
     arch_table,
     cache_info,
@@ -31,8 +34,11 @@ from ._core import (
     emulate,
     gemm,
     hardware,
+    linear,
     nvrtc_info,
     plan,
+    prepare,
+    set_strict,
     set_verbose,
     strategies,
 )
@@ -41,17 +47,20 @@ __all__ = [
     "ArchSpec",
     "CacheInfo",
     "Candidate",
+    "ColdCallError",
     "CompileError",
     "DeviceError",
     "DriverInfo",
     "EmulatorError",
     "EmulatorReport",
+    "Epilogue",
     "GemmConfig",
     "HardwareSpec",
     "InstructionCounts",
     "Kernel",
     "NvrtcInfo",
     "Plan",
+    "PreparedGemm",
     "__version__",
     "arch_table",
     "cache_info",
@@ -64,11 +73,28 @@ __all__ = [
     "emulate",
     "gemm",
     "hardware",
+    "linear",
     "nvrtc_info",
     "plan",
+    "prepare",
+    "set_strict",
     "set_verbose",
     "strategies",
+    "warmup",
 ]
+
+
+def warmup(shapes, **arguments) -> int:
+    """Plans, compiles and loads what gemm() needs for products of `shapes`, (m, n, k) each.
+
+    The keywords are those of plan(): dtype, layout, out_dtype, batch, beta, device, config; and
+    threads, that compile at a time (one a processor by default). Memory is taken to be packed and
+    aligned to 16 bytes: other arrays may need other kernels. Later calls only launch, in strict
+    mode and in captures too. Returns how many kernels were compiled. Raises what gemm() does.
+    """
+    from ._warmup import warmup
+
+    return warmup(shapes, **arguments)
 
 
 def cmake_dir() -> str:

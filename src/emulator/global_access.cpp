@@ -7,7 +7,9 @@
 namespace fastgemm::emulated {
 namespace {
 
+// Of a type that can: what becomes one of 8 bits was looked at before (emulated/convert8.cuh).
 bool holds_poison(DType dtype, const char* element) {
+  if (size_of(dtype) == 1) return false;
   if (dtype == DType::f32) {
     u32 bits;
     std::memcpy(&bits, element, sizeof bits);
@@ -68,6 +70,21 @@ void World::st_global(void* address, const void* from, int bytes) {
          "the address has to be a multiple of " + std::to_string(bytes));
   store_elements("st.global", address, from, bytes);
   self.warp->accesses.add(counters_, Op::st_global, self.lane, 0, at, bytes, bytes);
+}
+
+void World::raise_global(u32* address, u32 value) {
+  find_array("red.max", address, sizeof value, GlobalMemory::Need::all_to_write);
+  u32 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+  while (seen < value && !__atomic_compare_exchange_n(address, &seen, value, false,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+void World::refuse_poison(float value) {
+  if (is_poison(__float_as_uint(value)))
+    fail("uninitialized", "cvt", "",
+         "a result depends on shared memory that wgmma must not read: " +
+             current_->cta->first_poison);
 }
 
 void World::griddepcontrol_wait() { current_->dependent_wait_done = true; }

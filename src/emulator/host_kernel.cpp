@@ -41,7 +41,8 @@ std::vector<std::pair<std::string, Place>> kernels_of(const KernelConfig& config
   std::vector<std::pair<std::string, Place>> kernels = {{kernel_name(config), &HostKernel::main}};
   if (config.repack_a || config.repack_b)
     kernels.emplace_back(repack_kernel_name(config), &HostKernel::repack);
-  if (config.split_k > 1) kernels.emplace_back(reduce_kernel_name(config), &HostKernel::reduce);
+  if (config.finishes_apart())
+    kernels.emplace_back(reduce_kernel_name(config), &HostKernel::reduce);
   return kernels;
 }
 

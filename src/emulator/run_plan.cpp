@@ -9,6 +9,7 @@
 #include "codegen.hpp"
 #include "emulator/host_kernel.hpp"
 #include "emulator/run_grid.hpp"
+#include "fusion.hpp"
 #include "launch.hpp"
 #include "planner.hpp"
 #include "repack.hpp"
@@ -29,8 +30,7 @@ EmulatedMap map_of(const fastgemm::TensorBox& from) {
   map.box.data = static_cast<char*>(from.data);
   std::copy_n(from.extent, 4, map.box.extent);
   std::copy_n(from.stride_bytes, 3, map.box.stride_bytes);
-  for (int i = 0; i < 3; ++i) map.box.box[i] = static_cast<int>(from.box[i]);
-  map.box.box[3] = 1;
+  for (int i = 0; i < 4; ++i) map.box.box[i] = static_cast<int>(from.box[i]);
   map.box.element_bytes = static_cast<int>(size_of(from.dtype));
   map.box.swizzle_bytes = static_cast<int>(from.pitch) * map.box.element_bytes;
   return map;
@@ -52,7 +52,7 @@ class Workspace {
   void* data_;
 };
 
-void add(GlobalMemory& memory, const char* name, const MatrixView& view, std::int64_t batch,
+void add(GlobalMemory& memory, const std::string& name, const MatrixView& view, std::int64_t batch,
          std::int64_t rows, std::int64_t cols, Array::Use use) {
   if (view.batch_stride == 0) batch = 1;
   memory.add(std::make_unique<Array>(name, view, batch, rows, cols, use));
@@ -73,8 +73,20 @@ void add_inputs(GlobalMemory& memory, const GemmProblem& p) {
 }
 
 void add_outputs(GlobalMemory& memory, const GemmProblem& p) {
-  if (p.has_c()) add(memory, "C", p.c, p.batch, p.m, p.n, Array::Use::read);
-  add(memory, "D", p.d, p.batch, p.m, p.n, Array::Use::write);
+  if (p.has_c()) add(memory, "C", p.c, p.batch, p.d_rows(), p.d_cols(), Array::Use::read);
+  add(memory, "D", p.d, p.batch, p.d_rows(), p.d_cols(), Array::Use::write);
+  if (!p.fusion) return;
+  const Epilogue& epilogue = *p.fusion->epilogue;
+  for (std::size_t i = 0; i < epilogue.arrays.size(); ++i) {
+    const ArrayKind kind = fused_kind(epilogue, i, p.fusion_transposed);
+    const bool has_rows = kind == ArrayKind::row || kind == ArrayKind::element;
+    const bool has_cols = kind == ArrayKind::column || kind == ArrayKind::element;
+    const Array::Use use = !epilogue.arrays[i].written  ? Array::Use::read
+                           : kind == ArrayKind::element ? Array::Use::write
+                                                        : Array::Use::raise;
+    add(memory, epilogue.arrays[i].name, fused_array(p, i), p.batch, has_rows ? p.d_rows() : 1,
+        has_cols ? p.d_cols() : 1, use);
+  }
 }
 
 class Run {
@@ -96,7 +108,7 @@ class Run {
     const GemmProblem computed = oriented(config_, q);
     GlobalMemory memory;
     add_inputs(memory, computed);
-    if (config_.split_k == 1) {
+    if (!config_.finishes_apart()) {
       add_outputs(memory, computed);
       multiply(computed, std::move(memory));
       return std::move(result_);
@@ -124,7 +136,7 @@ class Run {
   }
 
   void multiply(const GemmProblem& p, GlobalMemory memory) {
-    GemmParams params = params_of(launchable_, p);
+    FusedParams params = params_of(launchable_, p);
     EmulatedMap maps[3]{};
     void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
     if (config_.family == Family::sm90) {
@@ -138,7 +150,7 @@ class Run {
 
   // Rows of partial sums are read whole, with what pads them.
   void reduce(const GemmProblem& partial, const GemmProblem& p) {
-    GemmParams from = params_of(launchable_, partial), to = params_of(launchable_, p);
+    FusedParams from = params_of(launchable_, partial), to = params_of(launchable_, p);
     void* arguments[] = {&from, &to};
     GlobalMemory memory;
     add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,

@@ -152,6 +152,8 @@ class World final : public Machine {
   void stmatrix_x4(u32 address, const u32* r, bool transposed) override;
   void ld_global(const void* address, void* to, int bytes) override;
   void st_global(void* address, const void* from, int bytes) override;
+  void raise_global(u32* address, u32 value) override;
+  void refuse_poison(float value) override;
   void cp_async(u32 shared, const void* global, int bytes, int valid_bytes) override;
   void cp_async_commit_group() override;
   void cp_async_wait_group(int pending) override;

@@ -18,7 +18,8 @@ inline const std::string& fake_libcuda(const std::string& options = {}) {
     const std::filesystem::path here = std::filesystem::path(__FILE__).parent_path();
     const std::string library = folder / ("libcuda" + std::to_string(built.size()) + ".so");
     std::string command = "c++ -std=c++17 -shared -fPIC -w -Wl,-soname,libcuda.so.1 " + options +
-                          " -I'" + (here / "../../src").string() + "' -o '" + library + "'";
+                          " -I'" + (here / "../../src").string() + "' -I'" +
+                          (here / "../../include").string() + "' -o '" + library + "'";
     for (const char* source : {"fake_libcuda.cpp", "fake_libcuda_rest.cpp"})
       command += " '" + (here / source).string() + "'";
     if (std::system(command.c_str()) == 0) it->second = library;

@@ -1,14 +1,22 @@
 // A libcuda.so.1 for tests of what a real one cannot be made to do here: refuse, be too old, break.
-// One H200, and whatever the variables below say. It records its calls and computes nothing.
+// One H200, and whatever the variables below say. It records its calls and computes nothing, unless
+// fake_computes: then products are computed on the CPU, from the kernel's arguments alone.
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+
+#include "cuda_declarations.hpp"
+#include "fastgemm/device/params.cuh"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT int fake_version = 13000, fake_init = 0, fake_devices = 1, fake_synchronize = 0,
            fake_load = 0, fake_launch = 0, fake_occupancy = 2, fake_alloc = 0, fake_streams = 0,
-           fake_cc = 90;
+           fake_cc = 90, fake_computes = 0, fake_capturing = 0;
+EXPORT void* fake_stream = nullptr;  // of the last launch
 EXPORT const char* fake_name = "NVIDIA H200";
 EXPORT int fake_loads = 0, fake_unloads = 0, fake_synchronizations = 0, fake_retains = 0,
            fake_pushed = 0, fake_allocations = 0, fake_launches = 0;
@@ -16,9 +24,59 @@ EXPORT int fake_unloads_before_synchronization = 0, fake_capture_mode = 0, fake_
 EXPORT char fake_image[4] = {};
 
 namespace {
-int context, module, function, stream;
+int context, module, stream;
 void* current = nullptr;
 bool synchronized = false;
+
+enum class Type { f16, bf16, f32 };
+
+float to_float(const void* data, long long i, Type type) {
+  if (type == Type::f32) return static_cast<const float*>(data)[i];
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(data)[i];
+  if (type == Type::bf16) {
+    const std::uint32_t wide = std::uint32_t{bits} << 16;
+    float value;
+    return std::memcpy(&value, &wide, 4), value;
+  }
+  const int exponent = bits >> 10 & 31;
+  const float magnitude =
+      exponent ? std::ldexp(1024 + (bits & 1023), exponent - 25) : std::ldexp(bits & 1023, -24);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+// Exact for values that the type can hold; tests use small integers.
+void from_float(float value, void* data, long long i, Type type) {
+  if (type == Type::f32) {
+    static_cast<float*>(data)[i] = value;
+    return;
+  }
+  std::uint32_t wide;
+  std::memcpy(&wide, &value, 4);
+  const std::uint32_t sign = wide >> 16 & 0x8000, magnitude = wide & 0x7fffffff;
+  const std::uint32_t half = magnitude ? (magnitude >> 13) - (112 << 10) : 0;
+  static_cast<std::uint16_t*>(data)[i] = type == Type::bf16 ? wide >> 16 : sign | half;
+}
+
+// Of epilogues it knows one: acc + an array of the operands' type.
+void compute(const fastgemm::GemmParams& p, Type in, Type out, bool fused) {
+  for (long long b = 0; b < p.batch; ++b)
+    for (long long m = 0; m < p.m; ++m)
+      for (long long n = 0; n < p.n; ++n) {
+        float sum = 0;
+        for (long long k = 0; k < p.k; ++k)
+          sum += to_float(p.a, b * p.a_batch_stride + m * p.a_m_stride + k * p.a_k_stride, in) *
+                 to_float(p.b, b * p.b_batch_stride + n * p.b_n_stride + k * p.b_k_stride, in);
+        sum *= p.alpha;
+        if (p.beta != 0)
+          sum += p.beta *
+                 to_float(p.c, b * p.c_batch_stride + m * p.c_m_stride + n * p.c_n_stride, out);
+        if (fused) {
+          const auto& x = static_cast<const fastgemm::FusedParams&>(p).epilogue.array[0];
+          sum += to_float(x.data, b * x.batch_stride + m * x.m_stride + n * x.n_stride, in);
+        }
+        from_float(sum, p.d, b * p.d_batch_stride + m * p.d_m_stride + n * p.d_n_stride, out);
+      }
+}
 }  // namespace
 
 EXPORT int cuInit(unsigned) { return fake_init; }
@@ -88,19 +146,29 @@ EXPORT int cuModuleUnload(void*) {
   if (!synchronized) ++fake_unloads_before_synchronization;
   return ++fake_unloads, 0;
 }
-EXPORT int cuModuleGetFunction(void** f, void*, const char*) { return *f = &function, 0; }
+// A function is its name.
+EXPORT int cuModuleGetFunction(void** f, void*, const char* name) {
+  return *f = new std::string(name), 0;
+}
 EXPORT int cuFuncSetAttribute(void*, unsigned, int) { return 0; }
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, void*, int, std::size_t) {
   return *ctas = fake_occupancy, 0;
 }
-EXPORT int cuLaunchKernelEx(const void*, void*, void**, void**) {
+EXPORT int cuLaunchKernelEx(const fastgemm::CUlaunchConfig* config, const std::string* function,
+                            void** arguments, void**) {
   synchronized = false;
+  fake_stream = config->hStream;
+  const auto has = [&](const char* part) { return function->find(part) != std::string::npos; };
+  const Type in = has("_bf16") ? Type::bf16 : Type::f16;
+  if (fake_computes)
+    compute(*static_cast<fastgemm::GemmParams*>(arguments[0]), in, has("_f32") ? Type::f32 : in,
+            has("_fused"));
   return ++fake_launches, fake_launch;
 }
 EXPORT int cuStreamCreate(void** s, unsigned) { return *s = &stream, ++fake_streams, 0; }
 EXPORT int cuStreamDestroy_v2(void*) { return --fake_streams, 0; }
 EXPORT int cuStreamSynchronize(void*) { return fake_synchronize; }
-EXPORT int cuStreamIsCapturing(void*, unsigned* status) { return *status = 0, 0; }
+EXPORT int cuStreamIsCapturing(void*, unsigned* status) { return *status = fake_capturing, 0; }
 EXPORT int cuStreamGetCtx(void*, void** c) { return *c = &context, 0; }
 EXPORT int cuThreadExchangeStreamCaptureMode(unsigned* mode) {
   const unsigned before = fake_capture_mode;

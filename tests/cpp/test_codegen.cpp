@@ -110,7 +110,7 @@ TEST(Codegen, SourcesAreShort) {
     most = std::max(most, lines);
   }
   std::printf("generated lines: %zu at most, without repacking and split K\n", most);
-  EXPECT_LE(most, 39u);
+  EXPECT_LE(most, 41u);
 }
 
 TEST(Codegen, EveryConstantIsInTheSource) {

@@ -109,17 +109,44 @@ TEST_F(LoadedKernels, EvictedOnesAreUnloadedInGroupsAndNotDuringACapture) {
   with_fake(
       [](const FakeDriver& fake, const DeviceContext& device) {
         const Plan plans[] = {plan_of(64, device), plan_of(128, device)};
-        for (int i = 0; i < 40; ++i) load_kernel(plans[i % 2], device, /*capturing=*/true);
+        for (int i = 0; i < 16; ++i) load_kernel(plans[i % 2], device);
         EXPECT_EQ(cache_info().loaded, 1);
-        EXPECT_EQ(cache_info().evictions, 39);
-        EXPECT_EQ(fake["fake_synchronizations"], 0);
+        EXPECT_EQ(cache_info().evictions, 15);
         EXPECT_EQ(fake["fake_unloads"], 0);
+        load_kernel(plans[1], device, Effort::none);
+        EXPECT_EQ(fake["fake_synchronizations"], 0);
         load_kernel(plans[0], device);
         EXPECT_EQ(fake["fake_synchronizations"], 1);
-        EXPECT_EQ(fake["fake_unloads"], 40);
+        EXPECT_EQ(fake["fake_unloads"], 16);
         EXPECT_EQ(cache_info().compiles, 2) << "compiled code is kept";
       },
       "1");
+}
+
+TEST_F(LoadedKernels, AreRefusedWhereTheyWouldTakeMoreThanTheCallMayDo) {
+  with_fake([](const FakeDriver& fake, const DeviceContext& device) {
+    const Plan plan = plan_of(64, device);
+    for (const Effort effort : {Effort::load, Effort::none}) {
+      try {
+        load_kernel(plan, device, effort);
+        FAIL() << "no error";
+      } catch (const ColdCallError& error) {
+        const std::string what = error.what();
+        for (const std::string& part : {std::string("256x256x256 nt float16"), plan.kernel.str(),
+                                        std::string("PreparedGemm")})
+          EXPECT_NE(what.find(part), std::string::npos) << part << " in: " << what;
+      }
+    }
+    EXPECT_EQ(fake["fake_loads"], 0);
+    compile(plan);
+    EXPECT_THROW(load_kernel(plan, device, Effort::none), ColdCallError);
+    const auto kernel = load_kernel(plan, device, Effort::load);
+    EXPECT_EQ(load_kernel(plan, device, Effort::none), kernel);
+    EXPECT_EQ(fake["fake_loads"], 1);
+    clear_cache();
+    EXPECT_NO_THROW(load_kernel(plan, device, Effort::load)) << "the disk cache counts as compiled";
+    EXPECT_EQ(cache_info().compiles, 1);
+  });
 }
 
 TEST_F(LoadedKernels, AFailingLoadNamesKernelDeviceAndBothVersionsAndIsNotCached) {

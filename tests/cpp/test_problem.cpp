@@ -8,18 +8,21 @@ namespace fastgemm {
 namespace {
 
 TEST(DTypes, NamesGoBothWays) {
-  for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
+  for (const DType dtype :
+       {DType::f16, DType::bf16, DType::f32, DType::i8, DType::e4m3, DType::e5m2})
     EXPECT_EQ(dtype_from_name(name(dtype)), dtype);
   for (const char* text : {"fp16", "half", "F16", "Float16"})
     EXPECT_EQ(dtype_from_name(text), DType::f16) << text;
   EXPECT_EQ(dtype_from_name("bf16"), DType::bf16);
   EXPECT_EQ(dtype_from_name("fp32"), DType::f32);
-  for (const char* text : {"", "float64", "int8", ">f2", "float", "float16 ", "complex64"})
+  for (const char* text :
+       {"", "float64", "int16", "float8", ">f2", "float", "float16 ", "complex64"})
     EXPECT_THROW(dtype_from_name(text), InvalidType) << text;
 }
 
 TEST(DTypes, OnlyTheTableIsAcceptedAndTheErrorListsIt) {
-  const DType all[] = {DType::f16, DType::bf16, DType::f32, static_cast<DType>(9)};
+  const DType all[] = {DType::f16, DType::bf16, DType::f32,
+                       DType::i8,  DType::e4m3, static_cast<DType>(9)};
   for (const DType a : all)
     for (const DType b : all)
       for (const DType c : all)
@@ -28,7 +31,8 @@ TEST(DTypes, OnlyTheTableIsAcceptedAndTheErrorListsIt) {
             GemmProblem p = packed_problem(2, 2, 2, DType::f16);
             p.a.dtype = a, p.b.dtype = b, p.c.dtype = c, p.d.dtype = d, p.beta = has_c;
             const bool in = a == b && (a == DType::f16 || a == DType::bf16);
-            if (in && (d == a || d == DType::f32) && (!has_c || c == d)) {
+            const bool narrow = d == DType::i8 || d == DType::e4m3;
+            if (in && (d == a || d == DType::f32 || narrow) && (!has_c || (c == d && !narrow))) {
               EXPECT_NO_THROW(validate(p));
             } else {
               expect_words(refusal<InvalidType>(p),

@@ -46,6 +46,22 @@ class Guarded:
             f"{what}: {(got != want).sum().item()} of {got.numel()} elements differ, first at "
             f"{(got != want).nonzero()[:1].tolist()}; {got.isnan().sum().item()} were not written"
         )
+        self.check_outside(what)
+
+    def check_close(self, want, slack, what):
+        """Each element within one rounding of the float64 `want`, plus `slack`."""
+        got = self.out.double()
+        error = (got - want).abs()
+        bound = torch.finfo(self.out.dtype).eps / 2 * want.abs() * 1.001 + slack
+        right = (error <= bound) | (got == want) | (got.isnan() & want.isnan())
+        assert right.all(), (
+            f"{what}: {(~right).sum().item()} of {got.numel()} elements are wrong, first at "
+            f"{(~right).nonzero()[:1].tolist()}: {got[~right][:1].tolist()}, not "
+            f"{want[~right][:1].tolist()}"
+        )
+        self.check_outside(what)
+
+    def check_outside(self, what):
         outside = self.buffer[~self.inside]
         assert (outside == self.CANARY).all(), f"{what}: wrote outside of D"
 

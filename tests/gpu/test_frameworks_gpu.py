@@ -195,8 +195,7 @@ def test_managed_memory_is_used_where_it_lies():
 def test_parameters_under_no_grad(torch):
     linear = torch.nn.Linear(64, 48, bias=False, device="cuda", dtype=torch.bfloat16)
     x = torch.ones(5, 64, device="cuda", dtype=torch.bfloat16)
-    with pytest.raises(ValueError, match="requires grad"):
-        fastgemm.gemm(x, linear.weight.T)
+    assert fastgemm.gemm(x, linear.weight.T).requires_grad
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
             d = fastgemm.gemm(x, linear.weight.T, out_dtype="float32")

@@ -8,6 +8,8 @@
 //     static constexpr int NUM_STAGES = 4, RASTER_GROUP = 8;
 //     static constexpr bool SWIZZLE = true, STAGED_STORES = true, HAS_C = false;
 //     static constexpr int A_COPY_BYTES = 16, B_COPY_BYTES = 16, D_VECTOR = 8;
+//     static constexpr Gate GATE = Gate::NONE;
+//     using Epilogue = NoEpilogue;
 //   };
 #pragma once
 
@@ -15,6 +17,9 @@
 #include "fastgemm/device/types.cuh"
 
 namespace fastgemm {
+
+// Along which index of the product gates and ups alternate (gated_tile.cuh).
+enum class Gate { NONE, M, N };
 
 // An operand's tile of one k-tile in shared memory. "Outer" is M for A and N for B; the contiguous
 // index of global memory stays the contiguous one here, so that every global read is a run of

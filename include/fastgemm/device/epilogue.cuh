@@ -1,10 +1,14 @@
-// Epilogue: D = alpha * accumulators + beta * C, rounded once, from registers to global memory.
+// Epilogue: D = e(alpha * accumulators) + beta * C, rounded once, from registers to global memory;
+// e is the kernel's fused epilogue, if it has one.
 #pragma once
 
 #include "fastgemm/device/config.cuh"
+#include "fastgemm/device/epilogue_operands.cuh"
+#include "fastgemm/device/fused_tile.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/convert.cuh"
+#include "fastgemm/device/ptx/convert8.cuh"
 #include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/ptx/shared.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
@@ -50,11 +54,13 @@ template <class Config>
 struct OutputTile {
   using Element = typename Config::Output;
   using Bits = typename Element::Bits;
+  using Epilogue = typename Config::Epilogue;
   const Bits* c;
   Bits* d;
   i64 c_m_stride, c_n_stride, d_m_stride, d_n_stride;
   int rows_left, cols_left;
   float alpha, beta;
+  Epilogue epilogue;
 
   // Of the elements from (m0, n0) of matrix `batch` on, of which rows x cols exist.
   FASTGEMM_DEVICE OutputTile(const GemmParams& p, i64 batch, i64 m0, i64 n0, i64 rows, i64 cols)
@@ -65,7 +71,8 @@ struct OutputTile {
         rows_left(static_cast<int>(min_of<i64>(rows, 1 << 30))),
         cols_left(static_cast<int>(min_of<i64>(cols, 1 << 30))),
         alpha(p.alpha),
-        beta(p.beta) {
+        beta(p.beta),
+        epilogue(epilogue_at<Epilogue>(p, {batch, m0, n0})) {
     c = static_cast<const Bits*>(p.c) + batch * p.c_batch_stride + m0 * c_m_stride +
         n0 * c_n_stride;
     d = static_cast<Bits*>(p.d) + batch * p.d_batch_stride + m0 * d_m_stride + n0 * d_n_stride;
@@ -82,9 +89,15 @@ struct OutputTile {
     RowVector<Element, COUNT> addend, result;
     if constexpr (Config::HAS_C)
       addend.load(c + row * c_m_stride + col * c_n_stride, c_n_stride, valid);
+    float fused[COUNT];
+    if constexpr (Epilogue::ACTIVE) {
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) fused[i] = alpha * sum[i];
+      epilogue.apply(fused, row, col, valid);
+    }
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      float value = alpha * sum[i];
+      float value = Epilogue::ACTIVE ? fused[i] : alpha * sum[i];
       if constexpr (Config::HAS_C) value += beta * ptx::to_float(Element{}, addend.bits[i]);
       result.bits[i] = ptx::from_float(Element{}, value);
     }
@@ -102,7 +115,8 @@ struct OutputTile {
 template <class Mma, int ROW_STEP, class Config, int TILES_M, int TILES_N>
 FASTGEMM_DEVICE void epilogue_direct(const float (&accumulator)[TILES_M][TILES_N][8],
                                      const OutputTile<Config>& out, int first_row, int first_col) {
-  constexpr int COUNT = min_of(Config::D_VECTOR, 2);
+  constexpr int COUNT =
+      sizeof(typename Config::Output::Bits) == 1 ? 1 : min_of(Config::D_VECTOR, 2);
   const int lane = ptx::thread_index() % WARP_THREADS;
 #pragma unroll
   for (int i = 0; i < TILES_M; ++i)
@@ -162,17 +176,20 @@ FASTGEMM_DEVICE void store_elements(const OutputTile<Config>& out, int first_row
 // has its own `buffer` and works alone. The loop over a panel's vectors stays a loop: unrolled, it
 // would dominate code size and compile time.
 template <class Panel, class Mma, int ROW_STEP, class Config, int TILES_M, int TILES_N>
-FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N][8],
+FASTGEMM_DEVICE void epilogue_staged(float (&accumulator)[TILES_M][TILES_N][8],
                                      const OutputTile<Config>& out, int first_row, int first_col,
                                      u32 buffer) {
   constexpr int COUNT = Config::D_VECTOR;
   const int lane = ptx::thread_index() % WARP_THREADS;
   static_assert(TILES_M % Panel::TILES_M == 0 && (Panel::TILES_M == 1 || ROW_STEP == 16),
                 "a panel's rows lie one below the other");
+  constexpr bool MUCH_CODE = Config::Epilogue::ACTIVE || sizeof(typename Config::Output::Bits) == 1;
+  constexpr bool ROLLED =
+      MUCH_CODE && Panel::TILES_M == 1 && TILES_N % Panel::TILES_N == 0;  // see take_tiles()
 
 #pragma unroll
   for (int tile_m = 0; tile_m < TILES_M; tile_m += Panel::TILES_M)
-#pragma unroll
+#pragma unroll(ROLLED ? 1 : TILES_N)
     for (int tile_n = 0; tile_n < TILES_N; tile_n += Panel::TILES_N) {
       const int tiles_n =
           min_of(Panel::TILES_N, TILES_N - tile_n);  // the last panel may be narrower
@@ -183,7 +200,7 @@ FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N
         for (int j = 0; j < tiles_n; ++j)
 #pragma unroll
           for (int pair = 0; pair < 4; ++pair) {
-            const float* sum = accumulator[tile_m + i][tile_n + j] + 2 * pair;
+            const float* sum = accumulator[tile_m + i][(ROLLED ? 0 : tile_n) + j] + 2 * pair;
             const int row = i * 16 + Mma::row(lane, pair), col = j * 16 + Mma::col(lane, pair);
             ptx::st_shared_v2_f32(buffer + (row * Panel::PITCH + col) * 4, sum[0], sum[1]);
           }
@@ -191,6 +208,7 @@ FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N
       if constexpr (COUNT == 1) {
         store_elements<Panel>(out, first_row + tile_m * ROW_STEP, first_col + tile_n * 16,
                               tiles_n * 16, buffer);
+        if constexpr (ROLLED) take_tiles<Panel::TILES_N>(accumulator[tile_m]);
         continue;
       }
       const int vectors = tiles_n * 16 / COUNT;  // of a row
@@ -208,6 +226,7 @@ FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N
         out.template finish<COUNT>(first_row + tile_m * ROW_STEP + row,
                                    first_col + tile_n * 16 + col, sum);
       }
+      if constexpr (ROLLED) take_tiles<Panel::TILES_N>(accumulator[tile_m]);
     }
 }
 

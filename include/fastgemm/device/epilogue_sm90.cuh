@@ -1,6 +1,7 @@
 // Epilogue of family sm90 where the TMA can write D: stmatrix into panels, one box copy each.
 #pragma once
 
+#include "fastgemm/device/fused_tile.cuh"
 #include "fastgemm/device/mma_sm80.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/convert.cuh"
@@ -29,29 +30,33 @@ struct StorePanel {
   static constexpr int BUFFERS = 2 * min_of(BLOCK_N, 64) / WIDTH;
 };
 
-// Writes alpha * accumulators for the tile rows from `row` and the tile columns from `col` of the D
-// that `map` describes. What lies outside of D the copy engine leaves out. `buffer`: this
-// warpgroup's panels.
-template <class Element, bool SWAPPED, int BLOCKS_M, int TILES_N>
-FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[BLOCKS_M][TILES_N][8],
-                                  const TensorMap& map, u32 buffer, int row, int col, int batch,
-                                  float alpha, int& panel) {
+// Writes alpha * accumulators, or what `fused` makes of them, for the tile rows from `row` and the
+// tile columns from `col` of the D that `map` describes. What lies outside of D the copy engine
+// leaves out. `buffer`: this warpgroup's panels.
+template <class Element, bool SWAPPED, class Fused, int BLOCKS_M, int TILES_N>
+FASTGEMM_DEVICE void epilogue_tma(float (&accumulator)[BLOCKS_M][TILES_N][8], const TensorMap& map,
+                                  u32 buffer, int row, int col, int batch, float alpha, int& panel,
+                                  const Fused& fused) {
   using Panel = StorePanel<TILES_N * 16, SWAPPED>;
   using Layout = typename Panel::Layout;
   const int lane = ptx::thread_index() % WARP_THREADS;
   const int warp = ptx::thread_index() / WARP_THREADS % 4;
   const int named_barrier = 1 + ptx::thread_index() / WARPGROUP_THREADS;
   const bool stores = ptx::thread_index() % WARPGROUP_THREADS == 0;
+  constexpr bool ROLLED = Fused::ACTIVE;  // see take_tiles()
 #pragma unroll
   for (int i = 0; i < BLOCKS_M; ++i)
-#pragma unroll
+#pragma unroll(ROLLED ? 1 : TILES_N)
     for (int j = 0; j < TILES_N; j += Panel::WIDTH / 16) {
       const u32 shared = buffer + panel * Layout::BYTES;
+      const int first = ROLLED ? 0 : j;
+      if constexpr (Fused::ACTIVE)
+        fused.template apply<M16n8Accumulators, Panel::WIDTH / 16>(accumulator[i], i * 64, j * 16);
       if (stores) ptx::bulk_wait_group_read<Panel::BUFFERS - 1>();  // this panel has been read,
       ptx::bar_sync(named_barrier, WARPGROUP_THREADS);              // and all know
 #pragma unroll
       for (int tile = 0; tile < Panel::WIDTH / 16; ++tile) {
-        const float (&sum)[8] = accumulator[i][j + tile];
+        const float (&sum)[8] = accumulator[i][first + tile];
         u32 pairs[4];  // of the tile's 8x8 quarters: top left, bottom left, top right, bottom right
 #pragma unroll
         for (int p = 0; p < 4; ++p)
@@ -72,6 +77,7 @@ FASTGEMM_DEVICE void epilogue_tma(const float (&accumulator)[BLOCKS_M][TILES_N][
         ptx::bulk_commit_group();
       }
       panel = (panel + 1) % Panel::BUFFERS;
+      if constexpr (ROLLED) take_tiles<Panel::WIDTH / 16>(accumulator[i]);
     }
 }
 

@@ -6,6 +6,8 @@
 #include "fastgemm/device/cluster_sum.cuh"
 #include "fastgemm/device/epilogue.cuh"
 #include "fastgemm/device/epilogue_sm90.cuh"
+#include "fastgemm/device/fused_tile.cuh"
+#include "fastgemm/device/gated_tile.cuh"
 #include "fastgemm/device/mainloop_sm90.cuh"
 #include "fastgemm/device/mma_sm80.cuh"
 #include "fastgemm/device/params.cuh"
@@ -21,7 +23,8 @@ namespace fastgemm {
 using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
-using StorePanelSm90 = StorePanel<ClusterSum<Config>::TILES_N * 16, Config::SWAP_AB>;
+using StorePanelSm90 =
+    StorePanel<ClusterSum<Config>::TILES_N*(Config::GATE == Gate::N ? 8 : 16), Config::SWAP_AB>;
 
 template <class Config>
 struct SharedSm90 {
@@ -82,15 +85,45 @@ FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body)
     body(tile_index<Config>(p, i, cta_rank));
 }
 
+// What the gates of a warpgroup's sums leave, which is D.
+template <class Config, int BLOCKS_M, int TILES_N>
+FASTGEMM_DEVICE void store_gated(const GemmParams& p, const TensorMap& d_map,
+                                 float (&sum)[BLOCKS_M][TILES_N][8], const TileIndex& index,
+                                 int first_row, int first_col, u32 panels, int& panel) {
+  const GatedTile<Config> gated(p, index, first_row, first_col);
+  float result[BLOCKS_M][(TILES_N + 1) / 2][8];
+  gate_sums(gated, sum, result);
+  if constexpr (Config::TMA_STORES) {
+    epilogue_tma<typename Config::Output, Config::SWAP_AB>(
+        result, d_map, panels, index.m * Config::BLOCK_M + first_row,
+        (index.n * Config::BLOCK_N + first_col) / 2, static_cast<int>(index.batch), 1.0f, panel,
+        NoEpilogue{});
+  } else {
+    OutputTile<GatedConfig<Config>> out(p, index.batch, gated.m0, gated.n0, gated.rows_left,
+                                        gated.cols_left);
+    out.alpha = 1.0f;
+    if constexpr (Config::GATE == Gate::M)
+      store_gated_rows(out, gated.first_row, gated.first_col, result);
+    else
+      epilogue_staged<PanelSm90, M16n8Accumulators, 64>(
+          result, out, gated.first_row, gated.first_col,
+          panels + ptx::thread_index() / WARP_THREADS % 4 * PanelSm90::BYTES);
+  }
+}
+
 // Stores a warpgroup's sums of a block tile from column `first_col` of it on.
 template <class Config, int BLOCKS_M, int TILES_N>
 FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
-                                const float (&sum)[BLOCKS_M][TILES_N][8], const TileIndex& index,
+                                float (&sum)[BLOCKS_M][TILES_N][8], const TileIndex& index,
                                 int first_row, int first_col, u32 panels, int& panel) {
-  if constexpr (Config::TMA_STORES) {
+  if constexpr (Config::GATE != Gate::NONE) {
+    store_gated<Config>(p, d_map, sum, index, first_row, first_col, panels, panel);
+  } else if constexpr (Config::TMA_STORES) {
+    const FusedTile<Config> fused(p, index, first_row, first_col);
     epilogue_tma<typename Config::Output, Config::SWAP_AB>(
         sum, d_map, panels, index.m * Config::BLOCK_M + first_row,
-        index.n * Config::BLOCK_N + first_col, static_cast<int>(index.batch), p.alpha, panel);
+        index.n * Config::BLOCK_N + first_col, static_cast<int>(index.batch),
+        fused.ACTIVE ? 1.0f : p.alpha, panel, fused);
   } else {
     OutputTile<Config> out(p, index);
     if constexpr (Config::WARP_M % 64 != 0)

@@ -1,6 +1,7 @@
 // Main loop of family sm90 (Hopper): one thread feeds a ring by TMA, warpgroups multiply out of it.
 #pragma once
 
+#include "fastgemm/device/config.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/cluster.cuh"
 #include "fastgemm/device/ptx/mbarrier.cuh"
@@ -23,23 +24,35 @@ namespace fastgemm {
 // Both walk the ring in the same order, tile after tile, so that the producer runs ahead into the
 // next tile while the consumers are still in the epilogue of this one.
 
-// The copies of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y, z).
-// A k-tile of several columns is read through a map in which K is split into 64s:
-// (k % 64, outer, k / 64).
-template <class Tile, class Body>
-FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, Body body) {
+// The copies of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y, z,
+// w). A k-tile of several columns is read through a map in which K is split into 64s:
+// (k % 64, outer, k / 64, batch). Gated, gates and ups alternate in eights, and each column is a
+// copy: (k, outer % 8, gate or up, outer / 16).
+template <class Tile, bool GATED, class Body>
+FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, Body body) {
   if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
+  if constexpr (GATED) {
+    constexpr int COLUMNS = Tile::COPY_COLUMNS;
+    const int row = Tile::SLICE_COLUMNS ? 0 : slice * Tile::COPY_ROWS;
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+      const int column = (Tile::SLICE_COLUMNS ? slice * COLUMNS : 0) + i;
+      body(column * Tile::COLUMN_BYTES + row * Tile::ROW_BYTES, k + 64 * column, 0, 0,
+           (outer + row) / 16);
+    }
+    return;
+  }
 #pragma unroll
   for (int box = 0; box < Tile::BOXES; ++box) {
     const int offset = box * Tile::COLUMN_BYTES + slice * Tile::COPY_BYTES;
     if constexpr (Tile::MAJOR == Major::MN)
-      body(offset, outer + box * 64, k + slice * Tile::COPY_ROWS, 0);
+      body(offset, outer + box * 64, k + slice * Tile::COPY_ROWS, 0, batch);
     else if constexpr (Tile::COLUMNS == 1)
-      body(offset, k, outer + slice * Tile::COPY_ROWS, 0);
+      body(offset, k, outer + slice * Tile::COPY_ROWS, 0, batch);
     else if constexpr (Tile::SLICE_COLUMNS)
-      body(offset, 0, outer, k / 64 + slice * Tile::COPY_COLUMNS);
+      body(offset, 0, outer, k / 64 + slice * Tile::COPY_COLUMNS, batch);
     else
-      body(offset, 0, outer, k / 64);
+      body(offset, 0, outer, k / 64, batch);
   }
 }
 
@@ -71,22 +84,30 @@ struct TileSource {
     constexpr u32 ROW = Config::CLUSTER_N == 1 ? 1u : 1u | 1u << Config::CLUSTER_M;
     const u16 share_a = static_cast<u16>(ROW << m_rank);
     const u16 share_b = static_cast<u16>(COLUMN << n_rank * Config::CLUSTER_M);
-    for_each_copy<A>(m, t * Config::BLOCK_K, n_rank, [&](int offset, int x, int y, int z) {
-      load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, z, a_batch, share_a);
+    for_each_a(t, [&](int offset, int x, int y, int z, int w) {
+      load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, z, w, share_a);
     });
-    for_each_copy<B>(n, t * Config::BLOCK_K, m_rank, [&](int offset, int x, int y, int z) {
-      load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, z, b_batch, share_b);
+    for_each_b(t, [&](int offset, int x, int y, int z, int w) {
+      load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, z, w, share_b);
     });
   }
 
   // Brings k-tile `t` of A into L2.
   FASTGEMM_DEVICE void prefetch(int t) const {
-    for_each_copy<A>(m, t * Config::BLOCK_K, n_rank, [&](int, int x, int y, int z) {
-      ptx::tma_prefetch_4d(a_map, x, y, z, a_batch);
-    });
+    for_each_a(t,
+               [&](int, int x, int y, int z, int w) { ptx::tma_prefetch_4d(a_map, x, y, z, w); });
   }
 
  private:
+  template <class Body>
+  FASTGEMM_DEVICE void for_each_a(int t, Body body) const {
+    for_each_copy<A, Config::GATE == Gate::M>(m, t * Config::BLOCK_K, n_rank, a_batch, body);
+  }
+  template <class Body>
+  FASTGEMM_DEVICE void for_each_b(int t, Body body) const {
+    for_each_copy<B, Config::GATE == Gate::N>(n, t * Config::BLOCK_K, m_rank, b_batch, body);
+  }
+
   template <class Tile>
   FASTGEMM_DEVICE static void load(u32 shared, const TensorMap& map, u32 barrier, int x, int y,
                                    int z, int batch, u16 ctas) {

@@ -20,6 +20,29 @@ struct GemmParams {
   float alpha, beta;
 };
 
+// An array that the epilogue reads or, where the expression keeps something, writes; strides count
+// elements.
+struct EpilogueOperand {
+  const void* data;
+  long long batch_stride, m_stride, n_stride;
+};
+
+constexpr int EPILOGUE_ARRAYS = 8, EPILOGUE_NUMBERS = 8;  // at most
+
+// What the epilogue of a kernel is given: no pointer and no number is compiled in.
+struct EpilogueParams {
+  EpilogueOperand array[EPILOGUE_ARRAYS];
+  float number[EPILOGUE_NUMBERS];
+  // Of a gated epilogue: column j of D is made of columns j * gate_step, the gate, and gate_offset
+  // behind it, the up.
+  long long gate_step, gate_offset;
+};
+
+// The arguments of a kernel with an epilogue.
+struct FusedParams : GemmParams {
+  EpilogueParams epilogue;
+};
+
 // Threads of a CTA of the kernel that adds up splits (reduce_splits.cuh).
 constexpr int REDUCE_THREADS = 256;
 

@@ -5,6 +5,7 @@
 
 namespace fastgemm {
 
+using u8 = unsigned char;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
@@ -19,6 +20,16 @@ struct Bfloat16 {
 };
 struct Float32 {
   using Bits = u32;
+};
+// Of D only.
+struct Int8 {
+  using Bits = u8;
+};
+struct Float8E4M3 {
+  using Bits = u8;
+};
+struct Float8E5M2 {
+  using Bits = u8;
 };
 
 // Which index of an operand is contiguous, in global memory and so in its shared-memory tile.

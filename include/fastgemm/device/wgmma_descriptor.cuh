@@ -14,8 +14,8 @@ namespace fastgemm {
 //   bits 62-63  1: 128-byte swizzle
 template <class Tile>
 struct WgmmaDescriptor {
-  static constexpr u64 CONSTANT = u64(1) << 62 | u64(1024 / 16) << 32 |
-                                  u64(Tile::COLUMN_BYTES / 16 & 0x3fff) << 16;
+  static constexpr u64 CONSTANT =
+      u64(1) << 62 | u64(1024 / 16) << 32 | u64(Tile::COLUMN_BYTES / 16 & 0x3fff) << 16;
 
   // Of the 64 (or N) rows or columns from `outer` on, in k-slice 0; `outer` is a multiple of 8
   // (K-major) or 64. In a cluster the address has the CTA's rank in its upper bits: they must not

@@ -20,6 +20,12 @@ template <class Bits>
 FASTGEMM_DEVICE void st_global(Bits* p, Bits value) {
   emulated::machine().st_global(p, &value, sizeof value);
 }
+template <class T>
+FASTGEMM_DEVICE T ld_global_mergeable(const T* p) {
+  T value;
+  emulated::machine().ld_global(p, &value, sizeof value);
+  return value;
+}
 template <int WORDS>
 FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {
   static_assert(WORDS == 1 || WORDS == 2 || WORDS == 4, "4, 8 or 16 bytes");

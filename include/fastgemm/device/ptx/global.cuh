@@ -20,6 +20,12 @@ FASTGEMM_DEVICE u32 ld_global(const u32* p) {
   return value;
 }
 
+// A load of memory that the kernel does not write, which the compiler may merge with its like.
+template <class T>
+FASTGEMM_DEVICE T ld_global_mergeable(const T* p) {
+  return *p;
+}
+
 // WORDS 32-bit words at once, aligned to their size.
 template <int WORDS>
 FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {
@@ -51,6 +57,9 @@ FASTGEMM_DEVICE void prefetch_l2(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
 }
 
+FASTGEMM_DEVICE void st_global(u8* p, u8 value) {
+  asm volatile("st.global.u8 [%0], %1;" ::"l"(p), "r"(static_cast<u32>(value)) : "memory");
+}
 FASTGEMM_DEVICE void st_global(u16* p, u16 value) {
   asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(value) : "memory");
 }

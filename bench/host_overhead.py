@@ -1,0 +1,164 @@
+"""Host time of a warm call, in every framework and from C++, beside what the frameworks take.
+
+    python bench/host_overhead.py --out results/host_overhead.json
+
+A product of 64 x 64 x 64, so that the GPU keeps up. Medians of rounds in which calls take turns.
+The C++ part needs a compiler; frameworks that are not installed are left out.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import fastgemm
+from machine import gpu, make_parser, provenance, require_gpu, torch, write
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+HERE = Path(__file__).resolve().parent
+SIZE = 64
+IN_JIT = 32  # products of one jitted program
+
+
+def torch_calls(dtype):
+    a, b, d = (torch.ones(SIZE, SIZE, device="cuda", dtype=getattr(torch, dtype)) for _ in range(3))
+    import fastgemm.torch
+
+    prepared = fastgemm.prepare(a, b, out=d)
+    layer = fastgemm.torch.Linear(SIZE, SIZE, bias=False, device="cuda", dtype=a.dtype)
+    plain = torch.nn.Linear(SIZE, SIZE, bias=False, device="cuda", dtype=a.dtype)
+    calls = {
+        "gemm, out=": lambda: fastgemm.gemm(a, b, out=d),
+        "gemm, new result": lambda: fastgemm.gemm(a, b),
+        "linear, out=": lambda: fastgemm.linear(a, b, out=d),
+        "prepared": prepared,
+        "the operator": lambda: torch.ops.fastgemm.gemm(a, b, None, None),
+        "torch.mm, out=": lambda: torch.mm(a, b, out=d),
+        "torch.mm, new result": lambda: torch.mm(a, b),
+        "Linear, recorded by autograd": lambda: layer(a),
+        "torch's Linear, recorded by autograd": lambda: plain(a),
+    }
+    return calls, torch.cuda.synchronize
+
+
+def cupy_calls(dtype):
+    import cupy
+
+    a, b, d = (cupy.ones((SIZE, SIZE), "float16") for _ in range(3))
+    calls = {
+        "gemm, out=": lambda: fastgemm.gemm(a, b, out=d),
+        "gemm, new result": lambda: fastgemm.gemm(a, b),
+        "cupy.matmul, out=": lambda: cupy.matmul(a, b, out=d),
+        "cupy.matmul, new result": lambda: cupy.matmul(a, b),
+    }
+    return calls, cupy.cuda.runtime.deviceSynchronize
+
+
+def jax_calls(dtype):
+    import fastgemm.jax
+    import jax
+    import jax.numpy as jnp
+
+    a = jax.device_put(jnp.ones((SIZE, SIZE), dtype), jax.devices("cuda")[0])
+    mine, theirs = jax.jit(fastgemm.jax.gemm), jax.jit(jnp.matmul)
+    calls = {
+        "gemm outside of jit": lambda: fastgemm.gemm(a, a),
+        "a jitted fastgemm.jax.gemm": lambda: mine(a, a),
+        "a jitted jnp.matmul": lambda: theirs(a, a),
+        "jnp.matmul": lambda: jnp.matmul(a, a),
+    }
+    return calls, lambda: jax.block_until_ready(mine(a, a))
+
+
+def jit_products(dtype, rounds):
+    """Microseconds of a product, of which one program computes many, until all are there."""
+    import fastgemm.jax
+    import jax
+    import jax.numpy as jnp
+
+    def program(product):
+        def run(x, weight):
+            for _ in range(IN_JIT):
+                x = product(x, weight)
+            return x
+
+        return jax.jit(run)
+
+    rows = {}
+    device = jax.devices("cuda")[0]
+    for tokens, width in ((SIZE, SIZE), (16, 4096)):
+        x = jax.device_put(jnp.zeros((tokens, width), dtype), device)
+        weight = jax.device_put(jnp.ones((width, width), dtype), device)
+        programs = {
+            "fastgemm.jax.gemm": program(fastgemm.jax.gemm),
+            "XLA's dot": program(jnp.matmul),
+        }
+        calls = {
+            name: lambda run=run, x=x, weight=weight: run(x, weight).block_until_ready()
+            for name, run in programs.items()
+        }
+        times = take_turns(calls, lambda: None, rounds, 1)
+        rows[f"{tokens} x {width} x {width}"] = {k: us / IN_JIT for k, us in times.items()}
+    return rows
+
+
+def take_turns(calls, synchronize, rounds, calls_in_round=200):
+    samples = {name: [] for name in calls}
+    for round_number in range(rounds + 1):
+        for name, call in calls.items():
+            synchronize()
+            begin = time.perf_counter()
+            for _ in range(calls_in_round):
+                call()
+            elapsed = time.perf_counter() - begin
+            if round_number > 0:
+                samples[name].append(elapsed * 1e6 / calls_in_round)
+    return {name: median(values) for name, values in samples.items()}
+
+
+def cpp_launches():
+    """What launches.cpp prints, built against the installed package."""
+    package = Path(fastgemm.cmake_dir()).parents[2]
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "launches"
+        build = ["c++", "-O2", "-std=c++17", HERE / "launches.cpp", "-o", program]
+        build += [f"-I{package / 'include'}", f"-L{package / 'lib'}", "-lfastgemm", "-ldl"]
+        subprocess.run([*build, f"-Wl,-rpath,{package / 'lib'}"], check=True)
+        nvrtc = {"FASTGEMM_NVRTC": fastgemm.nvrtc_info().path}
+        output = subprocess.check_output([program], env={**os.environ, **nvrtc}, text=True)
+    return json.loads(output)
+
+
+def main():
+    parser = make_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=31)
+    options = parser.parse_args()
+    require_gpu()
+    results = {**provenance("host_overhead", options), **gpu(), "us": {}, "not_run": {}}
+    for name, make in {"torch": torch_calls, "cupy": cupy_calls, "jax": jax_calls}.items():
+        try:
+            calls, synchronize = make(options.dtype)
+            results["us"][name] = take_turns(calls, synchronize, options.rounds)
+            if name == "jax":
+                results["in_jit_us"] = jit_products(options.dtype, options.rounds)
+        except (ImportError, RuntimeError) as error:
+            results["not_run"][name] = f"{type(error).__name__}: {error}"
+    try:
+        results["us"]["C++"] = cpp_launches()
+    except (OSError, subprocess.CalledProcessError) as error:
+        results["not_run"]["C++"] = str(error)
+    for name, times in results["us"].items():
+        for call, us in times.items():
+            print(f"{name:6} {call:40} {us:8.2f} us")
+    for shape, times in results.get("in_jit_us", {}).items():
+        print(f"in jit {shape:40}", *(f"{name} {us:.2f} us" for name, us in times.items()))
+    for name, reason in results["not_run"].items():
+        print(f"{name}: not run ({reason})")
+    write(results, options.out)
+
+
+if __name__ == "__main__":
+    main()

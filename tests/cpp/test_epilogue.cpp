@@ -1,0 +1,334 @@
+// Expressions of epilogues: what they become, what is refused and where, and how they are planned.
+#include <algorithm>
+#include <clocale>
+
+#include "canonical.hpp"
+#include "codegen.hpp"
+#include "fusion.hpp"
+#include "plans.hpp"
+
+namespace fastgemm {
+namespace {
+
+std::string code_of(const std::string& expression, const std::vector<std::string>& arrays = {}) {
+  return parse_epilogue(expression, arrays)->code;
+}
+
+// The error's words, and the column at which it points.
+void expect_refused(const std::string& expression, std::size_t column, const std::string& words) {
+  try {
+    const std::string code = code_of(expression);
+    ADD_FAILURE() << "not refused: " << expression << " became " << code;
+  } catch (const InvalidValue& e) {
+    const std::string text = e.what();
+    expect_words(text, {"epilogue, column " + std::to_string(column) + ": ", words,
+                        "\n  " + std::string(column - 1, ' ') + "^"});
+  }
+}
+
+TEST(EpilogueParser, WritesWhatItReads) {
+  EXPECT_EQ(code_of("acc"), "acc[i]");
+  EXPECT_EQ(code_of(" acc*scale[m]+bias[ n ] "), "acc[i] * scale_[i] + bias_[i]");
+  EXPECT_EQ(code_of("gelu(acc + bias[n]) + residual[m,n]"),
+            "math::gelu(acc[i] + bias_[i]) + residual_[i]");
+  EXPECT_EQ(code_of("slope * acc"), "slope_ * acc[i]");
+  EXPECT_EQ(code_of("slope * acc", {"slope"}), "slope_[i] * acc[i]");
+  EXPECT_EQ(code_of("(acc + 1) / (acc - 2) * 3"),
+            "(acc[i] + 0x1p+0f) / (acc[i] - 0x1p+1f) * 0x1.8p+1f");
+  EXPECT_EQ(code_of("--acc - -+1"), "-(-acc[i]) - -0x1p+0f");
+  EXPECT_EQ(code_of("where(acc > 0 and not acc == 3 or acc != acc, acc, min(acc, .5e1))"),
+            "(((acc[i] > 0x0p+0f && !(acc[i] == 0x1.8p+1f)) || acc[i] != acc[i]) ? acc[i] : "
+            "math::min(acc[i], 0x1.4p+2f))");
+  EXPECT_EQ(
+      parse_epilogue("twice(acc) + sin(1)", {}, "FASTGEMM_DEVICE float twice(float x);")->code,
+      "twice(acc[i]) + sin(0x1p+0f)");
+}
+
+TEST(EpilogueParser, NumbersDoNotDependOnTheLocale) {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char* locale : {"de_DE.UTF-8", "fr_FR.UTF-8", "C"}) {
+    if (!std::setlocale(LC_ALL, locale)) continue;
+    EXPECT_EQ(code_of(std::string("acc * 1.5 + 0.25") + (locale[0] == 'C' ? " " : "")),
+              "acc[i] * 0x1.8p+0f + 0x1p-2f");
+  }
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+TEST(EpilogueParser, KnowsWhatAnExpressionNeeds) {
+  const auto e =
+      parse_epilogue("s * acc * r[m] + t * c[n] + e[m, n] * r[m] - u - t", {"s", "none"});
+  ASSERT_EQ(e->arrays.size(), 4u);
+  const ArrayKind kinds[] = {ArrayKind::tensor, ArrayKind::row, ArrayKind::column,
+                             ArrayKind::element};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(e->arrays[i].name, std::string(1, "srce"[i]));
+    EXPECT_EQ(e->arrays[i].kind, kinds[i]);
+  }
+  EXPECT_EQ(e->numbers, (std::vector<std::string>{"t", "u"}));
+  const auto writes = parse_epilogue("amax(keep(acc) + b[n]) * s");
+  ASSERT_EQ(writes->arrays.size(), 3u);
+  EXPECT_EQ(writes->code, "amax.see((kept[i] = acc[i]) + b_[i], i < valid) * s_");
+  EXPECT_TRUE(writes->arrays[0].written && writes->arrays[0].kind == ArrayKind::element);
+  EXPECT_FALSE(writes->arrays[1].written);
+  EXPECT_TRUE(writes->arrays[2].written && writes->arrays[2].kind == ArrayKind::tensor);
+  EXPECT_EQ(parse_epilogue("acc + b[n]"), parse_epilogue("acc + b[n]"));
+  EXPECT_NE(parse_epilogue("acc + b[n]")->hash, parse_epilogue("acc + b[m]")->hash);
+  EXPECT_NE(parse_epilogue("acc + b", {"b"})->hash, parse_epilogue("acc + b")->hash);
+}
+
+TEST(EpilogueParser, PointsAtWhatIsWrong) {
+  expect_refused("", 1, "the expression ends where a value is needed");
+  expect_refused("acc +", 6, "the expression ends where a value is needed");
+  expect_refused("acc + $", 7, "unexpected character '$'");
+  expect_refused("acc ** 2", 6, "expected a value, not '*'");
+  expect_refused("acc % 2", 5, "unexpected character '%'");
+  expect_refused("gelo(acc)", 1, "unknown function 'gelo'; there are where, keep, amax, abs");
+  expect_refused("acc * gelu", 7, "'gelu' is a function: write gelu(...)");
+  expect_refused("acc + m", 7, "'m' is no value");
+  expect_refused("acc + bias[k]", 12, "expected the index of bias");
+  expect_refused("acc + bias[n, m]", 12, "expected the index of bias");
+  expect_refused("acc + bias[]", 12, "expected the index of bias");
+  expect_refused("acc + bias[n", 12, "expected the index of bias");
+  expect_refused("(acc + 1", 9, "expected ')'");
+  expect_refused("acc acc", 5, "expected an operator or the end, not 'acc'");
+  expect_refused("acc) + 1", 4, "expected an operator or the end, not ')'");
+  expect_refused("min(acc)", 1, "min takes 2 arguments, not 1");
+  expect_refused("gelu(acc, 1)", 1, "gelu takes 1 argument, not 2");
+  expect_refused("where(acc > 0, acc)", 1, "where takes 3 arguments, not 2");
+  expect_refused("where(acc, acc, 0)", 7, "a number where a condition is needed");
+  expect_refused("acc > 0", 1, "a condition where a number is needed");
+  expect_refused("1 + (acc > 0)", 5, "a condition where a number is needed");
+  expect_refused("where(0 < acc < 1, 1, 2)", 15, "comparisons do not chain");
+  expect_refused("where(acc and acc > 1, 1, 2)", 7, "a number where a condition is needed");
+  expect_refused("acc * x[m] + x[n]", 14, "'x' is used with two different indices");
+  expect_refused("acc * x[m] + x", 14, "'x' is used with two different indices");
+  expect_refused("acc * 1e39", 7, "beyond float32");
+  expect_refused("acc * 1x", 8, "unexpected character 'x' behind a number");
+  expect_refused(std::string(100, '(') + "acc", 65, "nested more than 64 deep");
+  expect_refused("keep(acc) + keep(acc)", 13, "keep() stands twice");
+  expect_refused("keep(acc, 1)", 1, "keep takes 1 argument, not 2");
+  expect_refused("acc * amax", 7, "'amax' is no value");
+  expect_refused("a[n]+b[n]+c[n]+d[n]+e[n]+f[n]+g[n]+h[n]+i[n]", 41, "more than 8 arrays");
+  expect_refused("acc+a+b+c+d+e+f+g+h+i", 21, "more than 8 numbers");
+}
+
+TEST(NamedEpilogue, IsAnExpression) {
+  using As = NamedParts::As;
+  NamedParts parts;
+  EXPECT_EQ(named_expression(parts), "acc");
+  parts.scale_a = As::row, parts.scale_b = As::tensor, parts.bias = As::column;
+  parts.residual = parts.c = As::element, parts.activation = "gelu";
+  EXPECT_EQ(named_expression(parts),
+            "gelu(acc * scale_a[m] * scale_b + bias[n] + residual[m, n] + beta * c[m, n])");
+  parts.keep = As::element, parts.amax = As::tensor, parts.out_scale = As::row;
+  EXPECT_EQ(named_expression(parts),
+            "amax(gelu(keep(acc * scale_a[m] * scale_b + bias[n] + residual[m, n] + beta * c[m, "
+            "n]))) * (1 / out_scale[m])");
+  NamedParts scaled;
+  scaled.bias = As::column, scaled.out_scale = As::number;
+  EXPECT_EQ(named_expression(scaled), "(acc + bias[n]) * (1 / out_scale)");
+  parts.activation = "swish";
+  EXPECT_THROW(named_expression(parts), InvalidValue);
+  for (const char* name : {"relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
+    parts.activation = name;
+    EXPECT_NO_THROW(parse_epilogue(named_expression(parts), {"scale_b"}));
+  }
+}
+
+template <class E = InvalidValue>
+std::string fuse_refusal(const std::string& expression,
+                         const std::vector<std::pair<std::string, FusedValue>>& values) {
+  try {
+    fuse(expression, values);
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "not refused";
+}
+
+TEST(Fusion, BindsNamesAndRefusesWhatIsMissingOrNotUsed) {
+  void* somewhere = address(kBase);
+  const auto f = fuse("s * acc + b[n]", {{"b", per_column(somewhere, DType::f16)}, {"s", 2.0f}});
+  EXPECT_EQ(f->arrays.size(), 1u);
+  EXPECT_EQ(f->arrays[0].data, somewhere);
+  EXPECT_EQ(f->numbers, std::vector<float>{2.0f});
+  expect_words(fuse_refusal("acc + b[n]", {}), {"'b'", "is not given"});
+  expect_words(fuse_refusal("acc + b[n]", {{"b", 1.0f}}), {"'b[n]' as an array", "a number"});
+  expect_words(fuse_refusal("acc", {{"b", 1.0f}}), {"'b' is given", "does not use it"});
+}
+
+// A problem whose D is gelu(acc * scale[m] + bias[n]) + r[m, n].
+GemmProblem fused(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+  GemmProblem p = placed(m, n, k, "nt", batch);
+  MatrixView r = p.d;
+  r.data = address(std::int64_t{7} << 45);
+  p.fusion = fuse("gelu(acc * scale[m] + bias[n]) + r[m, n]",
+                  {{"scale", per_row(address(std::int64_t{8} << 45), DType::f32)},
+                   {"bias", per_column(address(std::int64_t{9} << 45), DType::f16)},
+                   {"r", r}});
+  return p;
+}
+
+GemmProblem with_array(GemmProblem p, std::size_t i, const std::function<void(MatrixView&)>& edit) {
+  auto fusion = std::make_shared<Fusion>(*p.fusion);
+  edit(fusion->arrays[i]);
+  p.fusion = fusion;
+  return p;
+}
+
+TEST(Fusion, RefusesArraysThatCannotBe) {
+  const GemmProblem p = fused(64, 64, 64);
+  validate(p);
+  expect_words(refusal<InvalidType>(with_array(p, 1, [](auto& v) { v.dtype = DType(9); })),
+               {"'bias[n]'", "float16, bfloat16 or float32"});
+  expect_words(refusal<InvalidValue>(with_array(p, 1, [](auto& v) { v.row_stride = 1; })),
+               {"'bias[n]' has strides (1, 1)", "have to be 0"});
+  expect_words(refusal<InvalidValue>(with_array(p, 0, [](auto& v) { v.col_stride = 1; })),
+               {"'scale[m]' has strides (1, 1)", "have to be 0"});
+  expect_words(refusal<InvalidValue>(with_array(p, 1, [&](auto& v) { v.data = p.d.data; })),
+               {"D overlaps bias"});
+  expect_words(refusal<InvalidValue>(with_array(p, 1, [](auto& v) { v.data = nullptr; })),
+               {"bias has no memory"});
+  expect_words(
+      refusal<InvalidValue>(with_array(p, 0, [](auto& v) { v.data = address(kBase + 2); })),
+      {"scale starts at an address that is not a multiple of 4"});
+  validate(with_array(p, 2, [&](auto& v) { v = p.d; }));  // in place
+  expect_words(
+      refusal<InvalidValue>(with_array(p, 2, [&](auto& v) { v = p.d, v.row_stride = 32; })),
+      {"D overlaps r"});
+  GemmProblem both = placed(64, 64, 64, "nt", 1, true);
+  both.fusion = p.fusion;
+  expect_words(refusal<InvalidValue>(both), {"an epilogue and beta * C", "beta * c[m, n]"});
+}
+
+// gelu(keep(acc)), and where it is kept.
+GemmProblem keeping() {
+  GemmProblem p = placed(64, 64, 64);
+  MatrixView keep = p.d;
+  keep.data = address(std::int64_t{10} << 45);
+  p.fusion =
+      fuse("amax(gelu(keep(acc)))",
+           {{"keep", keep}, {"amax", per_tensor(address(std::int64_t{11} << 45), DType::f32)}});
+  return p;
+}
+
+TEST(Fusion, WhatIsWrittenSharesMemoryWithNothing) {
+  const GemmProblem p = keeping();
+  validate(p);
+  for (const MatrixView* other : {&p.a, &p.b}) {
+    const char* name = other == &p.a ? "keep overlaps A" : "keep overlaps B";
+    expect_words(refusal<InvalidValue>(with_array(p, 0, [&](auto& v) { v.data = other->data; })),
+                 {name});
+  }
+  expect_words(refusal<InvalidValue>(with_array(p, 0, [&](auto& v) { v = p.d; })),
+               {"D overlaps keep"});
+  expect_words(refusal<InvalidValue>(with_array(p, 0, [](auto& v) { v.row_stride = 1; })),
+               {"keep", "two elements in one place"});
+  expect_words(refusal<InvalidType>(with_array(p, 1, [](auto& v) { v.dtype = DType::f16; })),
+               {"amax is float16", "one float32"});
+  const void* kept = p.fusion->arrays[0].data;
+  expect_words(
+      refusal<InvalidValue>(with_array(p, 1, [&](auto& v) { v.data = const_cast<void*>(kept); })),
+      {"keep overlaps amax"});
+}
+
+TEST(Fusion, QuantisedResultsTakeOrdinaryStores) {
+  for (const DType out : {DType::i8, DType::e4m3, DType::e5m2}) {
+    const Plan planned =
+        plan(packed_problem(512, 512, 512, DType::bf16, "nt", 1, out), hardware("H100"));
+    EXPECT_FALSE(planned.kernel.tma_stores);
+    EXPECT_EQ(planned.kernel.d_vector, 8);
+    expect_words(kernel_source(planned.kernel),
+                 {std::string("using Output = ") + device_type(out)});
+  }
+}
+
+TEST(Fusion, RowsAndColumnsChangeSidesWithTheProduct) {
+  GemmProblem p = fused(64, 96, 32);
+  p.d.row_stride = 1, p.d.col_stride = 64;  // column-major
+  const GemmProblem c = canonical(p);
+  ASSERT_EQ(c.m, 96);
+  ASSERT_TRUE(c.fusion_transposed);
+  EXPECT_EQ(fused_array(c, 0).col_stride, 1);
+  EXPECT_EQ(fused_array(c, 1).row_stride, 1);
+  EXPECT_EQ(fused_kind(*c.fusion->epilogue, 0, true), ArrayKind::column);
+  EXPECT_EQ(fused_kind(*c.fusion->epilogue, 1, true), ArrayKind::row);
+  EXPECT_NE(fused_id(c), fused_id(transposed(c)));
+  EXPECT_EQ(fused_id(c), fused_id(transposed(transposed(c))));
+  validate(c);
+}
+
+TEST(Fusion, BatchesFoldOnlyWhereArraysGoOn) {
+  GemmProblem p = fused(64, 96, 32, 3);
+  p.b.batch_stride = 0;
+  p = with_array(p, 0, [](auto& v) { v.batch_stride = 64; });
+  GemmProblem folded = canonical(p);
+  EXPECT_EQ(folded.batch, 1);
+  EXPECT_EQ(folded.m, 192);
+  EXPECT_EQ(fused_array(folded, 0).row_stride, 1);
+  EXPECT_EQ(fused_array(folded, 0).batch_stride, 0);
+  EXPECT_EQ(canonical(with_array(p, 1, [](auto& v) { v.batch_stride = 96; })).batch, 3);
+  EXPECT_EQ(canonical(with_array(p, 0, [](auto& v) { v.batch_stride = 0; })).batch, 3);
+  EXPECT_EQ(canonical(with_array(p, 2, [](auto& v) { v.batch_stride += 8; })).batch, 3);
+}
+
+TEST(Fusion, WideReadsNeedAlignmentAndWholeGroups) {
+  const auto wide = [](const GemmProblem& p, std::size_t i) {
+    return access_of(fused_access(p), i).wide;
+  };
+  const GemmProblem p = fused(64, 96, 32);
+  EXPECT_TRUE(wide(p, 1) && wide(p, 2));
+  EXPECT_FALSE(wide(p, 0));  // a value of a row is one
+  EXPECT_FALSE(wide(with_array(p, 1, [](auto& v) { v.data = address(kBase + 8); }), 1));
+  EXPECT_FALSE(wide(with_array(p, 1, [](auto& v) { v.col_stride = 2; }), 1));
+  EXPECT_FALSE(wide(with_array(p, 2, [](auto& v) { v.row_stride = 97; }), 2));
+  EXPECT_FALSE(wide(fused(64, 97, 32), 1));
+  EXPECT_EQ(access_of(fused_access(p), 0).dtype, DType::f32);
+  EXPECT_EQ(access_of(fused_access(p), 1).dtype, DType::f16);
+}
+
+TEST(Fusion, PlansKeepTheTmaAndKernelsDifferOnlyWhereTheirSourceDoes) {
+  const HardwareSpec h100 = hardware("H100");
+  const GemmProblem p = fused(4096, 4096, 4096);
+  const Plan one = plan(p, h100);
+  EXPECT_TRUE(one.kernel.tma_stores);
+  const Plan other_memory = plan(with_array(p, 1, [](auto& v) { v.data = address(kBase); }), h100);
+  EXPECT_EQ(one.kernel, other_memory.kernel);
+  EXPECT_EQ(kernel_source(one.kernel), kernel_source(other_memory.kernel));
+  const Plan other_access = plan(with_array(p, 1, [](auto& v) { v.col_stride = 2; }), h100);
+  EXPECT_NE(one.kernel, other_access.kernel);
+  EXPECT_NE(kernel_name(one.kernel), kernel_name(other_access.kernel));
+  GemmProblem plain = p;
+  plain.fusion = nullptr;
+  EXPECT_NE(one.kernel, plan(plain, h100).kernel);
+  expect_words(kernel_source(one.kernel),
+               {"// gelu(acc * scale[m] + bias[n]) + r[m, n]", "PerRow<Float32>",
+                "PerColumn<Float16, true>", "PerElement<Float16, true>", "FusedParams params"});
+  EXPECT_NE(describe(p).find("gelu(acc"), std::string::npos);
+  EXPECT_NE(one.explain().find("gelu(acc"), std::string::npos);
+}
+
+TEST(Fusion, SwappedOperandsExchangeRowsAndColumns) {
+  GemmConfig config;
+  config.swap_ab = true;
+  const Plan swapped = plan(fused(16, 4096, 4096), hardware("H100"), config);
+  expect_words(kernel_source(swapped.kernel),
+               {"PerColumn<Float32, true> read_scale", "PerRow<Float16> read_bias"});
+}
+
+// The first kernel of a split K leaves sums; the second finishes them.
+TEST(Fusion, SplitsAreFinishedByTheSecondKernel) {
+  GemmConfig config;
+  config.split_k = 4;
+  const std::string source =
+      kernel_source(plan(fused(64, 64, 4096), hardware("A100"), config).kernel);
+  const std::size_t second = source.find("struct Finish");
+  ASSERT_NE(second, std::string::npos);
+  const std::size_t first = source.find("struct Config");
+  expect_words(source.substr(first, second - first),
+               {"using Epilogue = NoEpilogue;", "GemmParams params"});
+  expect_words(source.substr(second), {"using Epilogue = ::Epilogue;", "FusedParams params"});
+}
+
+}  // namespace
+}  // namespace fastgemm
