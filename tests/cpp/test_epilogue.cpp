@@ -6,6 +6,7 @@
 #include "codegen.hpp"
 #include "fusion.hpp"
 #include "plans.hpp"
+#include "tensor_map.hpp"
 
 namespace fastgemm {
 namespace {
@@ -76,6 +77,19 @@ TEST(EpilogueParser, KnowsWhatAnExpressionNeeds) {
   EXPECT_NE(parse_epilogue("acc + b", {"b"})->hash, parse_epilogue("acc + b")->hash);
 }
 
+TEST(EpilogueParser, GatesHaveValuesOfTwoColumns) {
+  const auto e = parse_epilogue("silu(gate * s[m] + b[gate]) * (up + b[up]) + r[n]");
+  EXPECT_TRUE(e->gated);
+  EXPECT_EQ(e->code, "math::silu(gate[i] * s_[i] + b_gate[i]) * (up[i] + b_up[i]) + r_[i]");
+  ASSERT_EQ(e->arrays.size(), 4u);
+  EXPECT_EQ(e->arrays[1].part, ArrayPart::gate);
+  EXPECT_EQ(e->arrays[2].part, ArrayPart::up);
+  EXPECT_EQ(e->arrays[2].name, "b");
+  EXPECT_EQ(e->arrays[3].part, ArrayPart::result);
+  EXPECT_FALSE(parse_epilogue("acc")->gated);
+  EXPECT_NE(parse_epilogue("gate * up * b[gate]")->hash, parse_epilogue("gate * up * b[up]")->hash);
+}
+
 TEST(EpilogueParser, PointsAtWhatIsWrong) {
   expect_refused("", 1, "the expression ends where a value is needed");
   expect_refused("acc +", 6, "the expression ends where a value is needed");
@@ -106,6 +120,11 @@ TEST(EpilogueParser, PointsAtWhatIsWrong) {
   expect_refused("acc * 1x", 8, "unexpected character 'x' behind a number");
   expect_refused(std::string(100, '(') + "acc", 65, "nested more than 64 deep");
   expect_refused("keep(acc) + keep(acc)", 13, "keep() stands twice");
+  expect_refused("silu(gate) * acc", 14, "acc and gate or up in one expression");
+  expect_refused("acc + b[up]", 9, "acc and gate or up in one expression");
+  expect_refused("gate * b[gate] + b[n]", 18, "'b' is used with two different indices");
+  expect_refused("gate * b[n] + b[up]", 15, "'b' is used with two different indices");
+  expect_refused("up(gate)", 1, "unknown function 'up'");
   expect_refused("keep(acc, 1)", 1, "keep takes 1 argument, not 2");
   expect_refused("acc * amax", 7, "'amax' is no value");
   expect_refused("a[n]+b[n]+c[n]+d[n]+e[n]+f[n]+g[n]+h[n]+i[n]", 41, "more than 8 arrays");
@@ -127,6 +146,18 @@ TEST(NamedEpilogue, IsAnExpression) {
   NamedParts scaled;
   scaled.bias = As::column, scaled.out_scale = As::number;
   EXPECT_EQ(named_expression(scaled), "(acc + bias[n]) * (1 / out_scale)");
+  NamedParts swiglu;
+  swiglu.gated = true;
+  EXPECT_THROW(named_expression(swiglu), InvalidValue);
+  swiglu.activation = "silu";
+  EXPECT_EQ(named_expression(swiglu), "silu(gate) * up");
+  swiglu.scale_a = As::row, swiglu.scale_b = As::column, swiglu.bias = As::column;
+  swiglu.amax = As::tensor, swiglu.out_scale = As::number;
+  EXPECT_EQ(named_expression(swiglu),
+            "amax(silu(gate * scale_a[m] * scale_b[gate] + bias[gate]) * (up * scale_a[m] * "
+            "scale_b[up] + bias[up])) * (1 / out_scale)");
+  swiglu.residual = As::element;
+  EXPECT_THROW(named_expression(swiglu), InvalidValue);
   parts.activation = "swish";
   EXPECT_THROW(named_expression(parts), InvalidValue);
   for (const char* name : {"relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
@@ -230,6 +261,91 @@ TEST(Fusion, WhatIsWrittenSharesMemoryWithNothing) {
   expect_words(
       refusal<InvalidValue>(with_array(p, 1, [&](auto& v) { v.data = const_cast<void*>(kept); })),
       {"keep overlaps amax"});
+}
+
+// D is half as wide as the product.
+GemmProblem gated(std::int64_t m, std::int64_t n, std::int64_t k, GateOrder order,
+                  const char* layout = "nt", std::int64_t batch = 1) {
+  GemmProblem p = placed(m, n, k, layout, batch);
+  p.fusion = fuse("silu(gate + b[gate]) * (up + b[up])",
+                  {{"b", per_column(address(std::int64_t{9} << 45), DType::f16)}}, {}, order);
+  p.d.row_stride = n / 2;
+  if (batch > 1) p.d.batch_stride = m * n / 2;
+  return p;
+}
+
+TEST(GatedFusion, TheResultHasHalfOfTheColumns) {
+  const GemmProblem p = gated(64, 96, 32, GateOrder::blocked);
+  validate(p);
+  EXPECT_EQ(p.d_cols(), 48);
+  EXPECT_EQ(transposed(p).d_rows(), 48);
+  EXPECT_EQ(transposed(p).d_cols(), 64);
+  GemmProblem odd = gated(64, 96, 32, GateOrder::blocked);
+  odd.n = 95;
+  expect_words(refusal<InvalidValue>(odd), {"one column of two", "95 columns"});
+  GemmProblem narrow = p;
+  narrow.d.row_stride = 47;
+  EXPECT_NE(refusal<InvalidValue>(narrow).find("two elements in one place"), std::string::npos);
+}
+
+TEST(GatedFusion, ArraysOfTheProductAreFoundWhereItsColumnsLie) {
+  for (const bool blocked : {false, true}) {
+    const GemmProblem p = gated(64, 96, 32, blocked ? GateOrder::blocked : GateOrder::interleaved);
+    const auto first = reinterpret_cast<std::intptr_t>(p.fusion->arrays[0].data);
+    for (const bool swap : {false, true}) {
+      const GemmProblem q = swap ? transposed(p) : p;
+      const MatrixView gate = fused_array(q, 0), up = fused_array(q, 1);
+      EXPECT_EQ(reinterpret_cast<std::intptr_t>(gate.data), first);
+      EXPECT_EQ(reinterpret_cast<std::intptr_t>(up.data), first + 2 * (blocked ? 48 : 1));
+      EXPECT_EQ(swap ? gate.row_stride : gate.col_stride, blocked ? 1 : 2);
+      EXPECT_EQ(swap ? gate.col_stride : gate.row_stride, 0);
+    }
+  }
+}
+
+TEST(GatedFusion, TheTmaBringsGatesAndUpsTogetherOrASecondKernelDoes) {
+  const HardwareSpec h100 = hardware("H100");
+  for (const GateOrder order : {GateOrder::interleaved, GateOrder::blocked}) {
+    const Plan large = plan(gated(4096, 4096, 4096, order), h100);
+    EXPECT_TRUE(large.kernel.gate_along_n() && large.kernel.tma_stores) << large.kernel.str();
+    GemmConfig swapped;
+    swapped.swap_ab = true;
+    const Plan few = plan(gated(16, 4096, 4096, order), h100, swapped);
+    EXPECT_TRUE(few.kernel.gate_along_m() && !few.kernel.tma_stores) << few.kernel.str();
+    expect_words(kernel_source(few.kernel), {"GATE = Gate::M", "PerRow<Float16> read_b_gate"});
+  }
+  // No eights, n contiguous, a batch, no TMA.
+  const GemmProblem others[] = {gated(512, 1032, 512, GateOrder::blocked),
+                                gated(512, 1024, 512, GateOrder::blocked, "nn"),
+                                gated(512, 1024, 512, GateOrder::blocked, "nt", 3)};
+  for (const GemmProblem& p : others) {
+    const Plan apart = plan(p, h100);
+    EXPECT_TRUE(apart.kernel.finishes_apart()) << apart.kernel.str();
+    expect_words(kernel_source(apart.kernel), {"reduce_gated_splits<Finish>(partial, params)"});
+  }
+  EXPECT_TRUE(
+      plan(gated(512, 1024, 512, GateOrder::blocked), hardware("A100")).kernel.finishes_apart());
+}
+
+TEST(GatedFusion, TheMapAlternatesEightGatesAndEightUps) {
+  GemmConfig config;
+  config.swap_ab = false, config.block_n = 64;
+  for (const bool blocked : {false, true}) {
+    const GemmProblem p =
+        gated(512, 1024, 256, blocked ? GateOrder::blocked : GateOrder::interleaved);
+    const Plan planned = plan(p, hardware("H100"), config);
+    const TensorBox box = tensor_box_b(planned.problem, planned.kernel);
+    const std::int64_t row = 2 * 256;  // bytes
+    EXPECT_EQ(box.extent[1], 8);
+    EXPECT_EQ(box.extent[2], 2);
+    EXPECT_EQ(box.extent[3], 64);
+    EXPECT_EQ(box.stride_bytes[0], blocked ? row : 2 * row);
+    EXPECT_EQ(box.stride_bytes[1], blocked ? 512 * row : row);
+    EXPECT_EQ(box.stride_bytes[2], blocked ? 8 * row : 16 * row);
+    EXPECT_EQ(box.box[1] * box.box[2] * box.box[3] *
+                  (planned.kernel.multicast ? planned.kernel.cluster_m : 1),
+              64);
+  }
 }
 
 TEST(Fusion, QuantisedResultsTakeOrdinaryStores) {

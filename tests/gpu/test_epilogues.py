@@ -284,6 +284,80 @@ def test_nan_and_infinities_pass_as_in_the_reference():
             assert torch.allclose(got, want, rtol=1e-5, atol=1e-6, equal_nan=True), name
 
 
+GATED_CONFIGS = {
+    "default": {},
+    "columns by the TMA": dict(family="sm90", block_m=128, block_n=128, swap_ab=False),
+    "256 columns in a cluster": dict(family="sm90", block_m=128, block_n=256, cluster_m=2),
+    "96 columns, ordinary stores": dict(family="sm90", block_n=96, tma_stores=False),
+    "rows": dict(family="sm90", swap_ab=True, block_m=64, block_n=16),
+    "rows of two, deep": dict(family="sm90", swap_ab=True, block_m=128, block_n=32, block_k=128),
+    "48 rows": dict(family="sm90", swap_ab=True, block_m=48, block_n=32),
+    "K in a cluster": dict(family="sm90", swap_ab=False, block_m=64, block_n=64, cluster_k=2),
+    "rows, K in a cluster": dict(
+        family="sm90", swap_ab=True, block_m=64, block_n=16, cluster_k=2
+    ),
+    "split": dict(family="sm90", split_k=2),
+    "sm80": dict(family="sm80"),
+    "sm80 split": dict(family="sm80", split_k=3),
+    "gemv": dict(family="gemv"),
+}
+
+
+def columns_of(x, order):
+    """The gates and the ups of an array's last dimension."""
+    return (x[..., ::2], x[..., 1::2]) if order == "interleaved" else x.chunk(2, dim=-1)
+
+
+@pytest.mark.parametrize("order", ["interleaved", "blocked"])
+@pytest.mark.parametrize("name", GATED_CONFIGS)
+def test_gated_results(name, order):
+    if "sm90" in str(GATED_CONFIGS[name]) and not on_hopper():
+        pytest.skip("no Hopper GPU")
+    config = GemmConfig(**GATED_CONFIGS[name])
+    for m, n, k, layout in ((136, 272, 256, "nt"), (13, 528, 128, "nt"), (72, 208, 256, "nn")):
+        for dtype, out_dtype in ((BF16, BF16), (HALF, FLOAT)):
+            a, b = operands(m, n, k, layout, dtype)
+            a, b = a / 4, b / 4
+            bias, rows = vector(n, FLOAT, 3), vector(m, FLOAT, 4)
+            acc = a.double() @ b.double() * rows[:, None].double() + bias.double()
+            gate, up = columns_of(acc, order)
+            want = functional.silu(gate) * up
+            what = f"{name} {order} {m}x{n}x{k} {layout} {dtype}"
+            for column_major in (False, True):
+                out = Guarded(m, n // 2, out_dtype, column_major=column_major)
+                fastgemm.gemm(a, b, activation="silu", gated=order, bias=bias, scale_a=rows,
+                              out=out.out, config=config)  # fmt: skip
+                out.check_close(want, 1e-5 * (1 + gate.abs() * up.abs()), what)
+
+
+@pytest.mark.parametrize("order", ["interleaved", "blocked"])
+def test_gated_expressions_and_odd_sizes(order):
+    for m, n, k in ((64, 64, 64), (65, 34, 40), (1, 2, 8), (129, 1026, 72), (40, 4096, 512)):
+        a, b = operands(m, n, k, "nt", BF16)
+        a = a / 8
+        gate, up = columns_of(a.double() @ b.double(), order)
+        residual, scale = integers(m, n // 2, dtype=BF16, seed=3), vector(n // 2, FLOAT, 4)
+        amax = torch.zeros(1, device="cuda")
+        epilogue = Epilogue(
+            "amax(gelu(gate) * up + r[m, n]) * s[n]", gated=order, r=residual, s=scale, amax=amax
+        )
+        out = Guarded(m, n // 2, BF16)
+        fastgemm.gemm(a, b, epilogue=epilogue, out=out.out)
+        value = functional.gelu(gate) * up + residual.double()
+        out.check_close(value * scale.double(), 1e-4 * (1 + value.abs()), f"{m}x{n}x{k} {order}")
+        assert amax.item() == pytest.approx(value.abs().max().item(), rel=1e-5)
+
+
+def test_gated_batches():
+    a, b = integers(3, 24, 64, dtype=BF16, seed=1) / 8, integers(3, 64, 96, dtype=BF16, seed=2)
+    for x, y in ((a, b), (a, b[0]), (a[0], b), (a.mT.contiguous().mT, b)):
+        for order in ("interleaved", "blocked"):
+            got = fastgemm.gemm(x, y, activation="silu", gated=order, out_dtype=FLOAT)
+            gate, up = columns_of(x.double() @ y.double(), order)
+            want = functional.silu(gate) * up
+            assert torch.allclose(got.double(), want, rtol=1e-5, atol=1e-4)
+
+
 NARROW = {
     torch.int8: (-128, 127),
     torch.float8_e4m3fn: (-448, 448),
