@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "docstrings.hpp"
+#include "emulate_call.hpp"
 #include "errors.hpp"
 #include "fastgemm/gemm.hpp"
 #include "fused_call.hpp"
@@ -17,6 +18,7 @@
 #include "module_parts.hpp"
 #include "prepared_call.hpp"
 #include "py_ref.hpp"
+#include "repr.hpp"
 #include "xla_call.hpp"
 
 namespace nb = nanobind;
@@ -26,24 +28,6 @@ namespace fastgemm::python {
 namespace {
 
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
-using Names = std::vector<const char*>;
-
-// "Type(field=value, ...)" of the named attributes, without those that are None.
-std::string repr_of(nb::handle self, const Names& names) {
-  std::string text;
-  for (const char* name : names) {
-    nb::object value = self.attr(name);
-    if (!value.is_none())
-      text += (text.empty() ? "" : ", ") + std::string(name) + "=" + nb::repr(value).c_str();
-  }
-  return nb::cast<std::string>(self.type().attr("__name__")) + "(" + text + ")";
-}
-
-template <class T>
-void add_repr(nb::class_<T>& type, Names names) {
-  type.def("__repr__", [names](nb::handle self) { return repr_of(self, names); });
-}
-
 using Int = std::optional<int>;
 using Text = std::optional<std::string>;
 
@@ -363,6 +347,15 @@ const GemmConfig* config_in(PyObject* object) {
   return nb::isinstance<GemmConfig>(object) ? nb::inst_ptr<GemmConfig>(object) : nullptr;
 }
 
+HardwareSpec hardware_in(PyObject* object) {
+  if (!object) return hardware("sm_80");
+  if (PyUnicode_Check(object)) return hardware(to_string(object));
+  if (nb::isinstance<HardwareSpec>(object)) return *nb::inst_ptr<HardwareSpec>(object);
+  throw InvalidType("arch is neither a name such as 'sm_80' nor a fastgemm.HardwareSpec");
+}
+
+PyObject* report_object(const EmulatorReport& report) { return nb::cast(report).release().ptr(); }
+
 }  // namespace fastgemm::python
 
 NB_MODULE(_core, m) {
@@ -379,6 +372,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTGEMM_VERSION;
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
+  m.attr("EmulatorError") = nb::borrow(emulator_error_type());
   m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   bind_config(m);
   add_epilogue_class(m.ptr());
@@ -386,8 +380,10 @@ NB_MODULE(_core, m) {
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
+  add_emulator_classes(m.ptr());
   bind_xla(m);
   add_gemm_functions(m.ptr());
   m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
+  m.attr("emulate") = nb::steal(make_emulate_function(m.ptr()));
   connect_log();
 }

@@ -6,6 +6,7 @@
 namespace fastgemm::python {
 
 void add_epilogue_class(PyObject* module);
+void add_emulator_classes(PyObject* module);
 
 // To the logger "fastgemm", until Python exits.
 void connect_log();

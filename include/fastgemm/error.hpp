@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "fastgemm/export.hpp"
 
@@ -43,6 +44,20 @@ class FASTGEMM_API DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& what, int code = 0) : Error(what), code(code) {}
   int code;
+};
+
+// The emulator caught a kernel at something that a GPU would hide: an access out of bounds, a race,
+// a deadlock (Python: fastgemm.EmulatorError). what() has all of it in words.
+class FASTGEMM_API EmulatorError : public Error {
+ public:
+  struct Place {
+    std::string kind;  // "race", "out of bounds", "deadlock" ...
+    std::string kernel, instruction, address;
+    long long cta = -1;
+    int thread = -1;  // of the CTA
+  };
+  EmulatorError(const std::string& what, Place place) : Error(what), place(std::move(place)) {}
+  Place place;
 };
 
 // A kernel that is not there yet was needed where none may be made: while a stream is captured into
