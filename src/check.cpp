@@ -60,8 +60,7 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
            "B";
   if (k.gate_along_n() && (finished_cols(k) % 32 != 0 || k.warp_m > 64 || !k.staged_stores))
     return "a gated epilogue needs staged_stores, warp_m 64 at most, and a multiple of 32 columns "
-           "of "
-           "the block tile in every CTA";
+           "of the block tile in every CTA";
   if (k.gate_along_m() && (k.warp_m % 16 != 0 || k.tma_stores))
     return "a gated epilogue of swapped operands needs a multiple of 16 rows a warpgroup, and "
            "stores D by ordinary stores";
