@@ -17,6 +17,7 @@
 #include "module_parts.hpp"
 #include "prepared_call.hpp"
 #include "py_ref.hpp"
+#include "repr.hpp"
 #include "xla_call.hpp"
 
 namespace nb = nanobind;
@@ -26,24 +27,6 @@ namespace fastgemm::python {
 namespace {
 
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
-using Names = std::vector<const char*>;
-
-// "Type(field=value, ...)" of the named attributes, without those that are None.
-std::string repr_of(nb::handle self, const Names& names) {
-  std::string text;
-  for (const char* name : names) {
-    nb::object value = self.attr(name);
-    if (!value.is_none())
-      text += (text.empty() ? "" : ", ") + std::string(name) + "=" + nb::repr(value).c_str();
-  }
-  return nb::cast<std::string>(self.type().attr("__name__")) + "(" + text + ")";
-}
-
-template <class T>
-void add_repr(nb::class_<T>& type, Names names) {
-  type.def("__repr__", [names](nb::handle self) { return repr_of(self, names); });
-}
-
 using Int = std::optional<int>;
 using Text = std::optional<std::string>;
 
@@ -393,12 +376,14 @@ NB_MODULE(_core, m) {
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
   m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
+  m.attr("EmulatorError") = nb::borrow(emulator_error_type());
   bind_config(m);
   add_epilogue_class(m.ptr());
   bind_hardware(m);
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
+  add_emulator(m.ptr());
   bind_xla(m);
   add_gemm_functions(m.ptr());
   m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));

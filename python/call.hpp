@@ -34,6 +34,9 @@ enum Argument {
   arg_out_dtype,
   arg_config,
   arg_stream,
+  arg_arch,
+  arg_seed,
+  arg_workers,
   argument_count
 };
 

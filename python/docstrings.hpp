@@ -20,7 +20,8 @@ read in place, also 0 and negative ones. k = 0 gives beta * c.
 Args:
   a, b: arrays of NumPy (bfloat16 through ml_dtypes), CuPy, JAX, PyTorch or anything that speaks DLPack, on
     one GPU or all on the host; float16 or bfloat16, both the same. Host arrays, pinned ones too, are copied
-    to GPU 0 and back; CUDA managed memory counts as the GPU's.
+    to GPU 0 and back; CUDA managed memory counts as the GPU's. With no GPU, host arrays are computed by the
+    emulator, see emulate(), after one RuntimeWarning.
   c: array added to the product, of the result's dtype; broadcast to its shape.
   alpha, beta: real numbers. beta=None is 1 with c and 0 without.
   bias: a value for each column, (n,) or (..., 1, n), or for each row, (..., m, 1). Like the arrays below, of
@@ -105,6 +106,37 @@ constexpr const char* rebind_docstring =
 Takes other arrays of the same shapes, strides, dtypes and device from now on; those not given stay. Returns itself.
 
 Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
+constexpr const char* emulate_docstring =
+    R"(emulate($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, arch=None, seed=0, workers=None)
+--
+
+gemm() with the very kernel of a GPU, run on the CPU: every access is checked, every instruction counted.
+
+Args:
+  a, b, c and all others that gemm() takes too: as there; all arrays on the host.
+  arch: the GPU that is emulated, as plan() takes it: "sm_90", "H100", a HardwareSpec; None is "sm_80".
+  seed: of the order in which threads run. No result may depend on it.
+  workers: threads that run CTAs; None is one for each core.
+
+Returns:
+  (result, EmulatorReport). print(report) shows bank conflicts, bytes and instructions.
+
+Raises, besides what gemm() raises:
+  EmulatorError: the kernel does what it must not: a race, an access out of bounds, a deadlock ...; out may
+    have been written in part.
+  CompileError: the kernel was not compiled ahead, and there is no C++ compiler, or it refused the kernel.)";
+
+constexpr const char* instruction_counts_docstring =
+    R"(What the emulated machine executed of one instruction, for whole warps (wgmma: warpgroups).
+
+shared_bytes, global_bytes: moved. wavefronts: passes over the 32 banks of shared memory; bank_conflicts: those
+beyond what the bytes need. sectors: 32-byte pieces of global memory.)";
+
+constexpr const char* emulator_report_docstring =
+    R"(What an emulated product did; print it for a table, report["ldmatrix"] gives one instruction's counts.
+
+kernels: names, as launched. config, arch, seed. ctas, threads: the grid, and a CTA's threads. seconds: on the
+CPU, without compiling. instructions: InstructionCounts of those that were executed.)";
 
 constexpr const char* describe_docstring =
     R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)

@@ -35,6 +35,21 @@ void set_device_error(const DeviceError& error) {
   PyErr_SetObject(device_error_type(), exception.get());
 }
 
+void set_emulator_error(const EmulatorError& error) {
+  const EmulatorError::Place& place = error.place;
+  Ref exception = make_exception(emulator_error_type(), error);
+  const auto set_text = [&](const char* name, const std::string& text) {
+    set_attribute(exception, name, Ref::steal(PyUnicode_FromString(text.c_str())));
+  };
+  set_text("kind", place.kind);
+  set_text("kernel", place.kernel);
+  set_text("instruction", place.instruction);
+  set_text("address", place.address);
+  set_attribute(exception, "cta", Ref::steal(PyLong_FromLongLong(place.cta)));
+  set_attribute(exception, "thread", Ref::steal(PyLong_FromLong(place.thread)));
+  PyErr_SetObject(emulator_error_type(), exception.get());
+}
+
 void translate(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);
@@ -49,6 +64,8 @@ void translate(std::exception_ptr error) {
     set_device_error(e);
   } catch (const ColdCallError& e) {
     PyErr_SetString(cold_call_error_type(), e.what());
+  } catch (const EmulatorError& e) {
+    set_emulator_error(e);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
@@ -79,6 +96,15 @@ PyObject* cold_call_error_type() {
       "fastgemm.ColdCallError",
       "A kernel that is not there yet was needed while a stream is captured into a CUDA graph, or "
       "in strict mode. Make the call, or prepare() it, once before.");
+  return type;
+}
+
+PyObject* emulator_error_type() {
+  static PyObject* const type = new_type(
+      "fastgemm.EmulatorError",
+      "The emulator caught a kernel at something that a GPU would hide. `kind`: \"race\", \"out of "
+      "bounds\", \"deadlock\" ...; `kernel`, `cta`, `thread`, `instruction` and `address` say "
+      "where, -1 or empty where that does not apply.");
   return type;
 }
 

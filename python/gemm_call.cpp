@@ -8,6 +8,7 @@
 
 #include "call.hpp"
 #include "docstrings.hpp"
+#include "emulate_call.hpp"
 #include "errors.hpp"
 #include "fastgemm/device_memory.hpp"
 #include "frameworks.hpp"
@@ -17,6 +18,10 @@ namespace fastgemm::python {
 namespace {
 
 void launch(const Call& call) {
+  if (emulates_instead(call)) {
+    emulate_all(call, hardware("sm_80"), {});
+    return;
+  }
   ReleasedGil released;
   for_each_problem(call.matmul, [&call](const GemmProblem& problem) {
     if (call.device == host_device)

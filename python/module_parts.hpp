@@ -5,6 +5,7 @@
 
 namespace fastgemm::python {
 
+void add_emulator(PyObject* module);
 void add_epilogue_class(PyObject* module);
 
 }  // namespace fastgemm::python

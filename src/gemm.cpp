@@ -56,17 +56,10 @@ struct Ready {
 Ready prepare(const GemmProblem& problem, const DeviceContext& device, const GemmConfig& config,
               Effort effort) {
   const Plan p = plan(problem, device.hardware, config);
-  const GemmProblem as_computed = oriented(p.kernel, p.problem);
   Ready ready;
   ready.kernel = load_kernel(p, device, effort);
-  ready.launchable = std::make_shared<Launchable>();
+  ready.launchable = std::make_shared<Launchable>(launchable_of(p));
   ready.launchable->kernel = ready.kernel;
-  ready.launchable->config = p.kernel;
-  ready.launchable->tiles_m = static_cast<std::uint32_t>(tiles_m(p.kernel, as_computed));
-  ready.launchable->tiles_n = static_cast<std::uint32_t>(tiles_n(p.kernel, as_computed));
-  ready.launchable->ctas = static_cast<std::uint32_t>(p.ctas);
-  ready.launchable->k_tiles_of_split =
-      static_cast<std::uint32_t>(k_tiles_of_split(p.kernel, as_computed));
   return ready;
 }
 

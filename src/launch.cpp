@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "fastgemm/device/params.cuh"
 #include "fusion.hpp"
 #include "planner.hpp"
 #include "repack.hpp"
@@ -11,6 +10,18 @@
 #include "workspace.hpp"
 
 namespace fastgemm {
+
+Launchable launchable_of(const Plan& plan) {
+  const GemmProblem as_computed = oriented(plan.kernel, plan.problem);
+  Launchable l{};
+  l.config = plan.kernel;
+  l.tiles_m = static_cast<std::uint32_t>(tiles_m(plan.kernel, as_computed));
+  l.tiles_n = static_cast<std::uint32_t>(tiles_n(plan.kernel, as_computed));
+  l.ctas = static_cast<std::uint32_t>(plan.ctas);
+  l.k_tiles_of_split = static_cast<std::uint32_t>(k_tiles_of_split(plan.kernel, as_computed));
+  return l;
+}
+
 namespace {
 
 void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
@@ -25,6 +36,8 @@ void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
   }
   std::copy(p.fusion->numbers.begin(), p.fusion->numbers.end(), params.number);
 }
+
+}  // namespace
 
 FusedParams params_of(const Launchable& l, const GemmProblem& p) {
   FusedParams params;
@@ -58,7 +71,6 @@ FusedParams params_of(const Launchable& l, const GemmProblem& p) {
   return params;
 }
 
-// The problem whose D is the partial sums: float32 matrices, one behind the other.
 GemmProblem partial_problem(GemmProblem p, void* workspace) {
   p.alpha = 1;
   p.beta = 0;
@@ -70,6 +82,14 @@ GemmProblem partial_problem(GemmProblem p, void* workspace) {
   p.d.batch_stride = p.m * p.d.row_stride;
   return p;
 }
+
+std::uint32_t reduce_ctas(const GemmProblem& p) {
+  const std::int64_t of_thread = p.gated() ? 2 : 4;
+  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / of_thread, REDUCE_THREADS);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ctas, 1, 4096));
+}
+
+namespace {
 
 void enqueue(CUfunction function, unsigned ctas, unsigned threads, unsigned shared_bytes,
              bool early_start, void** arguments, const LoadedKernel& kernel, const GemmProblem& p,
@@ -121,10 +141,8 @@ void launch_reduce(const Launchable& l, const LoadedKernel& kernel, const GemmPr
                    const GemmProblem& p, Stream stream) {
   FusedParams from = params_of(l, partial), to = params_of(l, p);
   void* arguments[] = {&from, &to};
-  const std::int64_t of_thread = p.gated() ? 2 : 4;
-  const std::int64_t ctas = ceil_div(p.batch * p.m * p.n / of_thread, REDUCE_THREADS);
-  enqueue(kernel.reduce, static_cast<unsigned>(std::clamp<std::int64_t>(ctas, 1, 4096)),
-          REDUCE_THREADS, 0, l.config.dependent_launch, arguments, kernel, p, stream);
+  enqueue(kernel.reduce, reduce_ctas(p), REDUCE_THREADS, 0, l.config.dependent_launch, arguments,
+          kernel, p, stream);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "fastgemm/device/params.cuh"
 #include "fastgemm/gemm.hpp"
 #include "loaded_kernel.hpp"
 
@@ -15,6 +16,19 @@ struct Launchable {
   KernelConfig config;
   std::uint32_t tiles_m, tiles_n, ctas, k_tiles_of_split;
 };
+
+// All of a plan's kernel but the kernel itself.
+Launchable launchable_of(const Plan& plan);
+
+// The kernel's argument for a problem in the kernel's orientation; kernels with no epilogue read
+// only the part that is GemmParams.
+FusedParams params_of(const Launchable& launchable, const GemmProblem& problem);
+
+// The problem whose D is the partial sums of a split K: float32 matrices, one behind the other.
+GemmProblem partial_problem(GemmProblem problem, void* workspace);
+
+// CTAs of the kernel that adds up the splits.
+std::uint32_t reduce_ctas(const GemmProblem& problem);
 
 bool is_capturing(Stream stream);
 

@@ -67,12 +67,28 @@ def test_cache_is_listed_and_cleared(tmp_path):
 
 def test_demo_succeeds_with_and_without_a_gpu():
     text = output("demo", "--size", 256, 256, 256)
-    if fastgemm.devices():
-        assert "right everywhere" in text
-    else:
+    assert "right everywhere" in text
+    if not fastgemm.devices():
         assert "on sm_90" in text
-        assert "not run" in text
+        assert "No GPU here: the kernel was run on the CPU" in text
+        assert "\nwgmma " in text
     assert "0 bytes spilled" in text
+
+
+def test_emulate_runs_the_kernel_and_prints_its_counts():
+    tile = ("--set", "block_m=64", "--set", "block_n=64")
+    problem = ("emulate", 64, 64, 64, "--arch", "sm_80", *tile)
+    text = output(*problem)
+    assert "right everywhere" in text
+    assert conflicts(text, "ldmatrix") == 0
+    assert conflicts(output(*problem, "--set", "swizzle=false"), "ldmatrix") > 0
+    batch = ("--batch", 2, "--layout", "tt")
+    assert "\nwgmma " in output("emulate", 8, 128, 64, "--arch", "H100", *batch)
+
+
+def conflicts(report, instruction):
+    (row,) = (line.split() for line in report.splitlines() if line.startswith(instruction))
+    return int(row[4])
 
 
 def test_cmake_dir_is_printed():

@@ -94,6 +94,7 @@ def test_wheel_holds_library_headers_stubs_and_licence(wheel):
         "fastgemm/_core.pyi",
         "fastgemm/py.typed",
         "fastgemm/lib/libfastgemm.so",
+        "fastgemm/lib/libfastgemm_emulated.so",
         "fastgemm/lib/cmake/fastgemm/fastgemmConfig.cmake",
         *(f"fastgemm/{path}" for path in headers),
     ]:

@@ -42,3 +42,11 @@ def test_planning_example_runs_without_a_gpu(capsys):
     assert names["kernel"].spill_bytes == 0
     assert names["config"].block_m == 128
     assert "us predicted" in capsys.readouterr().out
+
+
+def test_emulator_example_shows_the_conflicts(capsys):
+    (block,) = (block for block in code_blocks("python") if "emulate(" in block)
+    exec(block, {})  # noqa: S102
+    first, second = capsys.readouterr().out.splitlines()[:2]
+    assert int(first) == 0
+    assert int(second) > 0

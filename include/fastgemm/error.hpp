@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "fastgemm/export.hpp"
 
@@ -51,6 +52,20 @@ class FASTGEMM_API DeviceError : public Error {
 class FASTGEMM_API ColdCallError : public Error {
  public:
   using Error::Error;
+};
+
+// The emulator caught a kernel at something that a GPU would hide: an access out of bounds, a race,
+// a deadlock (Python: fastgemm.EmulatorError). what() has all of it in words.
+class FASTGEMM_API EmulatorError : public Error {
+ public:
+  struct Place {
+    std::string kind;  // "race", "out of bounds", "deadlock" ...
+    std::string kernel, instruction, address;
+    long long cta = -1;
+    int thread = -1;  // of the CTA
+  };
+  EmulatorError(const std::string& what, Place place) : Error(what), place(std::move(place)) {}
+  Place place;
 };
 
 }  // namespace fastgemm

@@ -1,8 +1,8 @@
 """Matrix products on NVIDIA Tensor Cores, from kernels generated at run time.
 
 fastgemm.gemm(a, b) takes arrays of NumPy, CuPy, JAX and PyTorch; fastgemm.plan(m, n, k) says which
-kernel a product gets, fastgemm.compile(plan) shows it. `import fastgemm` loads no driver, no NVRTC
-and no array framework.
+kernel a product gets, fastgemm.compile(plan) shows it, fastgemm.emulate(a, b) runs it on the CPU.
+`import fastgemm` loads no driver, no NVRTC and no array framework.
 """
 
 from ._core import (
@@ -13,9 +13,12 @@ from ._core import (
     CompileError,
     DeviceError,
     DriverInfo,
+    EmulatorError,
+    EmulatorReport,
     Epilogue,
     GemmConfig,
     HardwareSpec,
+    InstructionCounts,
     Kernel,
     NvrtcInfo,
     Plan,
@@ -28,6 +31,7 @@ from ._core import (
     compile,
     devices,
     driver_info,
+    emulate,
     gemm,
     hardware,
     linear,
@@ -47,9 +51,12 @@ __all__ = [
     "CompileError",
     "DeviceError",
     "DriverInfo",
+    "EmulatorError",
+    "EmulatorReport",
     "Epilogue",
     "GemmConfig",
     "HardwareSpec",
+    "InstructionCounts",
     "Kernel",
     "NvrtcInfo",
     "Plan",
@@ -63,6 +70,7 @@ __all__ = [
     "compile",
     "devices",
     "driver_info",
+    "emulate",
     "gemm",
     "hardware",
     "linear",

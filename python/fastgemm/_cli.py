@@ -1,10 +1,13 @@
-"""The commands of `python -m fastgemm`: info, demo, plan, compile, cache, cmake-dir."""
+"""The commands of `python -m fastgemm`: info, demo, plan, compile, emulate, cache, cmake-dir."""
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 
 import fastgemm
+
+FASTGEMM_ERRORS = (fastgemm.CompileError, fastgemm.DeviceError, fastgemm.EmulatorError)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -12,7 +15,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     try:
         return arguments.run(arguments) or 0
-    except (ValueError, TypeError, fastgemm.CompileError, fastgemm.DeviceError, OSError) as error:
+    except (ValueError, TypeError, OSError, *FASTGEMM_ERRORS) as error:
         print(f"fastgemm: error: {str(error).splitlines()[0]}", file=sys.stderr)
         return 2
 
@@ -34,8 +37,8 @@ def make_parser() -> Parser:
 
     add("info", info, "versions, driver, NVRTC, GPUs and kernel cache")
 
-    command = add("demo", demo, "plan, compile, run and check one product (no GPU: for an H100)")
-    command.add_argument("--size", nargs=3, type=int, default=(2048, 2048, 2048), metavar="N")
+    command = add("demo", demo, "plan, compile, run and check one product (no GPU: emulated)")
+    command.add_argument("--size", nargs=3, type=int, metavar="N")
 
     command = add("plan", show_plan, "which kernel a product gets, and why")
     add_problem(command)
@@ -45,6 +48,10 @@ def make_parser() -> Parser:
     command.add_argument("--source", action="store_true", help="print the generated source")
     command.add_argument("--ptx", action="store_true", help="print the PTX")
     command.add_argument("--cubin", type=Path, metavar="FILE", help="write the machine code")
+
+    command = add("emulate", emulate, "run a product's kernel on the CPU, check and count it")
+    add_problem(command)
+    command.add_argument("--seed", type=int, default=0, help="of the order in which threads run")
 
     command = add("cache", cache, "the folder of compiled kernels")
     command.add_argument("--clear", action="store_true", help="delete the cached kernels")
@@ -153,6 +160,43 @@ def compile_kernel(arguments):
         print(resources(kernel))
 
 
+def emulate(arguments):
+    """Small integers, so that every element has one right value. 1 where the result is wrong."""
+    numpy = need("numpy")
+    generator = numpy.random.default_rng(0)
+    bfloat16 = arguments.dtype == "bfloat16"
+    dtype = need("ml_dtypes").bfloat16 if bfloat16 else numpy.dtype(arguments.dtype)
+
+    def integers(rows, cols, transposed):
+        shape = (cols, rows) if transposed else (rows, cols)
+        whole = (arguments.batch, *shape) if arguments.batch > 1 else shape
+        matrix = generator.integers(-3, 4, whole).astype(dtype)
+        return matrix.swapaxes(-1, -2) if transposed else matrix
+
+    a = integers(arguments.M, arguments.K, arguments.layout[0] == "t")
+    b = integers(arguments.K, arguments.N, arguments.layout[1] == "t")
+    d, report = fastgemm.emulate(
+        a,
+        b,
+        out_dtype=arguments.out_dtype,
+        arch=arguments.arch or (fastgemm.devices() or ["sm_90"])[0],
+        config=make_config(arguments.set),
+        seed=arguments.seed,
+    )
+    exact = a.astype(numpy.float64) @ b.astype(numpy.float64)
+    right = bool((d == exact.astype(d.dtype)).all())
+    print(report)
+    print("right everywhere" if right else "WRONG")
+    return 0 if right else 1
+
+
+def need(module: str):
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ValueError(f"the inputs need {module}: pip install {module}") from None
+
+
 def resources(kernel: fastgemm.Kernel) -> str:
     origin = (
         "from the disk cache" if kernel.from_disk else f"compiled in {kernel.compile_ms:.0f} ms"
@@ -171,4 +215,4 @@ def cmake_dir(_):
 def demo(arguments):
     from . import _demo
 
-    return _demo.run(*arguments.size)
+    return _demo.run(arguments.size)

@@ -157,7 +157,8 @@ constexpr bool NARROW = Config::BLOCK_N <= 32;
 
 // Multiplies the k-tiles of a block tile; `first_row`: of this warpgroup in it. One group of
 // products is always under way: a stage is released when the group of the next one has been started
-// and its own is done. Narrow tiles rather have their stage filled again at once.
+// and its own is done. Narrow tiles rather have their stage filled again at once, and a single
+// stage has no next one.
 template <class Config>
 FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
                              WarpgroupTile<Config>& tile, int first_row, int k_tiles) {
@@ -165,7 +166,7 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
   using A = WgmmaDescriptor<typename Ring::A>;
   using B = WgmmaDescriptor<typename Ring::B>;
   using Multiply = ptx::Wgmma<Config::BLOCK_N>;
-  constexpr int UNDER_WAY = NARROW<Config> ? 0 : 1;
+  constexpr int UNDER_WAY = NARROW<Config> || Config::NUM_STAGES == 1 ? 0 : 1;
   int previous = 0;
 #pragma unroll 1
   for (int t = 0; t < k_tiles; ++t) {

@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/barrier.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // All threads of the CTA have arrived, and see each other's shared-memory writes.
@@ -17,3 +21,5 @@ FASTGEMM_DEVICE void bar_sync(int id, int threads) {
 FASTGEMM_DEVICE void bar_warp_sync() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 }  // namespace fastgemm::ptx
+
+#endif

@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/cluster.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE u32 cluster_cta_rank() {
@@ -46,3 +50,5 @@ FASTGEMM_DEVICE void setmaxnreg_inc() {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

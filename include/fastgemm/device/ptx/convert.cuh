@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/convert.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE u16 from_float(Float16, float x) {
@@ -40,3 +44,5 @@ FASTGEMM_DEVICE float to_float(Bfloat16, u16 bits) {
 FASTGEMM_DEVICE float to_float(Float32, u32 bits) { return __uint_as_float(bits); }
 
 }  // namespace fastgemm::ptx
+
+#endif

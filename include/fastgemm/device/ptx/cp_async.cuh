@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/cp_async.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // Copies `valid_bytes` (0..BYTES) and fills the rest of BYTES with zeros; with 0 nothing is read.
@@ -52,3 +56,5 @@ FASTGEMM_DEVICE void cp_async_wait_group() {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

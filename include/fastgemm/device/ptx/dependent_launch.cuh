@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/dependent_launch.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // Waits until the kernels before this one have ended and their writes can be seen. Nothing happens
@@ -15,3 +19,5 @@ FASTGEMM_DEVICE void griddepcontrol_launch_dependents() {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

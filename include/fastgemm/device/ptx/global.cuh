@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/global.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE u16 ld_global(const u16* p) {
@@ -78,3 +82,5 @@ FASTGEMM_DEVICE void st_global_words(void* p, const u32* words) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

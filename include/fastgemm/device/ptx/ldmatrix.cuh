@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/ldmatrix.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // Four 8x8 matrices. Lane l gives the address of row l % 8 of matrix l / 8 (16 bytes, 16-byte
@@ -23,3 +27,5 @@ FASTGEMM_DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 row_address) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

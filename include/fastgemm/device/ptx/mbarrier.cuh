@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/mbarrier.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // A barrier of phase 0 that completes a phase when `arrivals` threads have arrived and all
@@ -54,3 +58,5 @@ FASTGEMM_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

@@ -4,6 +4,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/mma.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // d[16x8] += a[16x16] * b[16x8] (sm_80).
@@ -39,3 +43,5 @@ FASTGEMM_DEVICE void mma_m8n8k4(Float16, float* d, const u32* a, const u32* b) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

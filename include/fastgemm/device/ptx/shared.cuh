@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/shared.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // The 32-bit address that shared-memory instructions take, of a generic pointer into shared memory.
@@ -46,3 +50,5 @@ FASTGEMM_DEVICE void st_shared_v2_f32(u32 address, float x, float y) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

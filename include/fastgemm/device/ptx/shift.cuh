@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/shift.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // The lower word of (high, low) shifted right by `bits` < 32.
@@ -13,3 +17,5 @@ FASTGEMM_DEVICE u32 shf_r(u32 low, u32 high, u32 bits) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

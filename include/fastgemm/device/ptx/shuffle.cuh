@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/shuffle.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // The value of lane (own lane ^ mask). All 32 lanes take part.
@@ -15,3 +19,5 @@ FASTGEMM_DEVICE float shfl_bfly(float value, int mask) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/stmatrix.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // The reverse of ldmatrix_x4: lane l gives the address of row l % 8 of matrix l / 8, and of matrix
@@ -23,3 +27,5 @@ FASTGEMM_DEVICE void stmatrix_x4_trans(u32 row_address, const u32 (&r)[4]) {
 }
 
 }  // namespace fastgemm::ptx
+
+#endif

@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/thread.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
@@ -10,3 +14,5 @@ FASTGEMM_DEVICE u32 block_index() { return blockIdx.x; }
 FASTGEMM_DEVICE u32 grid_size() { return gridDim.x; }
 
 }  // namespace fastgemm::ptx
+
+#endif

@@ -10,7 +10,13 @@ struct alignas(64) TensorMap {
   u64 opaque[16];
 };
 
-namespace ptx {
+}  // namespace fastgemm
+
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/tma.cuh"
+#else
+
+namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE void prefetch_tensormap(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
@@ -71,5 +77,6 @@ FASTGEMM_DEVICE void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-}  // namespace ptx
-}  // namespace fastgemm
+}  // namespace fastgemm::ptx
+
+#endif

@@ -3,6 +3,10 @@
 
 #include "fastgemm/device/types.cuh"
 
+#ifdef FASTGEMM_EMULATE
+#include "fastgemm/device/emulated/wgmma.cuh"
+#else
+
 namespace fastgemm::ptx {
 
 // Before the first wgmma, and after any other access to its accumulators.
@@ -104,3 +108,5 @@ FASTGEMM_WGMMA_N(16, 256, 128, 129, 130, 131, 132)
 #undef FASTGEMM_WGMMA
 
 }  // namespace fastgemm::ptx
+
+#endif

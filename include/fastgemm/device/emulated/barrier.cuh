@@ -1,0 +1,13 @@
+// Host bodies of ptx/barrier.cuh.
+#pragma once
+
+#include "fastgemm/device/emulated/machine.cuh"
+#include "fastgemm/device/types.cuh"
+
+namespace fastgemm::ptx {
+
+FASTGEMM_DEVICE void bar_sync() { emulated::machine().bar_sync(0, 0); }
+FASTGEMM_DEVICE void bar_sync(int id, int threads) { emulated::machine().bar_sync(id, threads); }
+FASTGEMM_DEVICE void bar_warp_sync() { emulated::machine().bar_warp_sync(); }
+
+}  // namespace fastgemm::ptx

@@ -1,0 +1,212 @@
+// The launches of a plan: arrays, arguments, tensor maps, workspace.
+#include "emulator/run_plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "codegen.hpp"
+#include "emulator/host_kernel.hpp"
+#include "emulator/run_grid.hpp"
+#include "fusion.hpp"
+#include "launch.hpp"
+#include "planner.hpp"
+#include "repack.hpp"
+#include "tensor_map.hpp"
+
+namespace fastgemm::emulated {
+namespace {
+
+struct alignas(64) EmulatedMap {
+  TensorBox box;
+  char rest[128 - sizeof(TensorBox)];
+};
+static_assert(sizeof(EmulatedMap) == sizeof(TensorMap));
+
+EmulatedMap map_of(const fastgemm::TensorBox& from) {
+  EmulatedMap map{};
+  map.box.magic = TENSOR_BOX_MAGIC;
+  map.box.data = static_cast<char*>(from.data);
+  std::copy_n(from.extent, 4, map.box.extent);
+  std::copy_n(from.stride_bytes, 3, map.box.stride_bytes);
+  for (int i = 0; i < 4; ++i) map.box.box[i] = static_cast<int>(from.box[i]);
+  map.box.element_bytes = static_cast<int>(size_of(from.dtype));
+  map.box.swizzle_bytes = static_cast<int>(from.pitch) * map.box.element_bytes;
+  return map;
+}
+
+// Memory of the length of a call, as the driver aligns it. What nothing writes to it is NaN.
+class Workspace {
+ public:
+  explicit Workspace(std::size_t bytes)
+      : data_(bytes ? ::operator new(bytes, alignment) : nullptr) {
+    if (data_) std::memset(data_, 0xff, bytes);
+  }
+  ~Workspace() { ::operator delete(data_, alignment); }
+  Workspace(const Workspace&) = delete;
+  char* data() const { return static_cast<char*>(data_); }
+
+ private:
+  static constexpr std::align_val_t alignment{256};
+  void* data_;
+};
+
+void add(GlobalMemory& memory, const char* name, const MatrixView& view, std::int64_t batch,
+         std::int64_t rows, std::int64_t cols, Array::Use use) {
+  if (view.batch_stride == 0) batch = 1;
+  memory.add(std::make_unique<Array>(name, view, batch, rows, cols, use));
+}
+
+// A copy is written in chunks of eight elements.
+void add_copy(GlobalMemory& memory, const char* name, const MatrixView& view, std::int64_t batch,
+              std::int64_t rows, std::int64_t cols) {
+  std::int64_t& contiguous = view.col_stride == 1 ? cols : rows;
+  contiguous = (contiguous + 7) / 8 * 8;
+  add(memory, name, view, batch, rows, cols, Array::Use::write);
+}
+
+// An epilogue's arrays, as far as their strides reach.
+void add_fused(GlobalMemory& memory, const GemmProblem& p) {
+  if (!p.fusion) return;
+  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
+    const Epilogue::Array& array = p.fusion->epilogue->arrays[i];
+    const MatrixView view = fused_array(p, i);
+    const bool amax = array.written && array.kind == ArrayKind::tensor;
+    add(memory, array.name.c_str(), view, p.batch, view.row_stride ? p.d_rows() : 1,
+        view.col_stride ? p.d_cols() : 1,
+        amax            ? Array::Use::read_and_write
+        : array.written ? Array::Use::write
+                        : Array::Use::read);
+  }
+}
+
+void add_inputs(GlobalMemory& memory, const GemmProblem& p) {
+  if (p.k == 0) return;
+  add(memory, "A", p.a, p.batch, p.m, p.k, Array::Use::read);
+  add(memory, "B", p.b, p.batch, p.k, p.n, Array::Use::read);
+}
+
+void add_outputs(GlobalMemory& memory, const GemmProblem& p) {
+  if (p.has_c()) add(memory, "C", p.c, p.batch, p.m, p.n, Array::Use::read);
+  add(memory, "D", p.d, p.batch, p.d_rows(), p.d_cols(), Array::Use::write);
+  add_fused(memory, p);
+}
+
+class Run {
+ public:
+  Run(const Plan& plan, const EmulatorOptions& options)
+      : plan_(plan),
+        config_(plan.kernel),
+        options_(options),
+        launchable_(launchable_of(plan)),
+        kernel_(host_kernel(plan.kernel)) {}
+
+  // The order of launch() in launch.cpp.
+  PlanResult all() {
+    const GemmProblem& p = plan_.problem;
+    const Repack which = repack_of(config_);
+    const Workspace copies(repack_bytes(p, which));
+    const GemmProblem q = repacked(p, which, copies.data());
+    if (which.any()) repack(p, q, which);
+    const GemmProblem computed = oriented(config_, q);
+    GlobalMemory memory;
+    add_inputs(memory, computed);
+    if (!config_.finishes_apart()) {
+      add_outputs(memory, computed);
+      multiply(computed, std::move(memory));
+      return std::move(result_);
+    }
+    const Workspace sums(workspace_bytes(computed, config_));
+    const GemmProblem partial = partial_problem(computed, sums.data());
+    add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,
+        partial.n, Array::Use::write);
+    multiply(partial, std::move(memory));
+    reduce(partial, computed);
+    return std::move(result_);
+  }
+
+ private:
+  void repack(const GemmProblem& p, const GemmProblem& q, Repack which) {
+    RepackParams params = repack_params(p, q, which);
+    void* arguments[] = {&params};
+    GlobalMemory memory;
+    add_inputs(memory, p);
+    if (which.a) add_copy(memory, "the copy of A", q.a, q.batch, q.m, q.k);
+    if (which.b) add_copy(memory, "the copy of B", q.b, q.batch, q.k, q.n);
+    launch(kernel_.repack, repack_kernel_name(config_),
+           params.operand[0].ctas + params.operand[1].ctas, REPACK_THREADS, 0, 1, arguments,
+           std::move(memory));
+  }
+
+  void multiply(const GemmProblem& p, GlobalMemory memory) {
+    FusedParams params = params_of(launchable_, p);
+    EmulatedMap maps[3]{};
+    void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
+    if (config_.family == Family::sm90) {
+      maps[0] = map_of(tensor_box_a(p, config_));
+      maps[1] = map_of(tensor_box_b(p, config_));
+      if (config_.tma_stores) maps[2] = map_of(tensor_box_d(p, config_));
+    }
+    launch(kernel_.main, kernel_name(config_), launchable_.ctas, config_.threads(),
+           plan_.shared_bytes, config_.cluster(), arguments, std::move(memory));
+  }
+
+  // Rows of partial sums are read whole, with what pads them.
+  void reduce(const GemmProblem& partial, const GemmProblem& p) {
+    FusedParams from = params_of(launchable_, partial), to = params_of(launchable_, p);
+    void* arguments[] = {&from, &to};
+    GlobalMemory memory;
+    add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,
+        workspace_pitch(p), Array::Use::read);
+    add_outputs(memory, p);
+    launch(kernel_.reduce, reduce_kernel_name(config_), reduce_ctas(p), REDUCE_THREADS, 0, 1,
+           arguments, std::move(memory));
+  }
+
+  void launch(const KernelEntry* entry, const std::string& name, std::uint32_t ctas, int threads,
+              int shared_bytes, int cluster, void** arguments, GlobalMemory memory) {
+    Launch l;
+    l.kernel = name;
+    l.entry = entry;
+    l.ctas = ctas;
+    l.threads = threads;
+    l.shared_bytes = shared_bytes;
+    l.cluster = cluster;
+    l.early_start = config_.dependent_launch;
+    l.arguments = arguments;
+    l.memory = std::move(memory);
+    l.seed = options_.seed;
+    result_.kernels.push_back(name);
+    result_.counters.add(run_grid(l, options_.workers));
+    check_written(l);
+  }
+
+  static void check_written(const Launch& launch) {
+    for (const auto& array : launch.memory.arrays()) {
+      const std::string element = array->writable() ? array->first_unwritten() : "";
+      if (element.empty()) continue;
+      EmulatorError::Place place;
+      place.kind = "unwritten";
+      place.kernel = launch.kernel;
+      throw EmulatorError("unwritten: " + launch.kernel + " ended and nothing was written to " +
+                              array->name() + element,
+                          place);
+    }
+  }
+
+  const Plan& plan_;
+  const KernelConfig& config_;
+  const EmulatorOptions& options_;
+  const Launchable launchable_;
+  const HostKernel kernel_;
+  PlanResult result_;
+};
+
+}  // namespace
+
+PlanResult run_plan(const Plan& plan, const EmulatorOptions& options) {
+  return Run(plan, options).all();
+}
+
+}  // namespace fastgemm::emulated

@@ -1,0 +1,332 @@
+"""Faults to plant in the device headers: each is one that a GPU may hide for years."""
+
+from dataclasses import dataclass, field
+
+SMALL_SM80 = dict(family="sm80", block_m=32, block_n=32, block_k=32, num_stages=3)
+SMALL_SM90 = dict(
+    family="sm90",
+    block_m=128,
+    block_n=64,
+    num_stages=3,
+    cluster_m=1,
+    cluster_n=1,
+    cluster_k=1,
+    swap_ab=False,
+)
+
+
+@dataclass
+class Fault:
+    file: str
+    old: str
+    new: str
+    kinds: tuple  # of the EmulatorError; "wrong" stands for a wrong result
+    arch: str = "sm_80"
+    shape: tuple = (70, 50, 200)
+    config: dict = field(default_factory=dict)
+
+
+def sm80(file, old, new, *kinds, shape=(70, 50, 200), **config):
+    return Fault(file, old, new, kinds, "sm_80", shape, {**SMALL_SM80, **config})
+
+
+def sm90(file, old, new, *kinds, shape=(200, 136, 328), **config):
+    return Fault(file, old, new, kinds, "sm_90", shape, {**SMALL_SM90, **config})
+
+
+def gemv(file, old, new, *kinds, shape=(3, 72, 1600)):
+    return Fault(file, old, new, kinds, "sm_80", shape, dict(family="gemv", block_m=4))
+
+
+LOOP_80, LOOP_90 = "mainloop_sm80.cuh", "mainloop_sm90.cuh"
+KERNEL_90, EPILOGUE_90 = "gemm_kernel_sm90.cuh", "epilogue_sm90.cuh"
+SUM_90 = "cluster_sum.cuh"
+OPERANDS = "epilogue_operands.cuh"
+FUSED = dict(shape=(70, 85, 64), fused="all")
+
+FAULTS = {
+    "cp.async is not waited for": sm80(
+        LOOP_80, "ptx::cp_async_wait_group<AHEAD - 1>();", "", "race"
+    ),
+    "cp.async is waited for one group too few": sm80(
+        LOOP_80, "wait_group<AHEAD - 1>", "wait_group<AHEAD>", "race"
+    ),
+    "no barrier behind the wait": sm80(
+        LOOP_80,
+        "ptx::bar_sync();  // everybody's has",
+        "// everybody's has",
+        "race",
+        "uninitialized",
+    ),
+    "no group where nothing is fetched": sm80(
+        LOOP_80,
+        "    ptx::cp_async_commit_group();  // an empty group",
+        "    if (t < k_tiles) ptx::cp_async_commit_group();  // an empty group",
+        "race",
+    ),
+    "one stage: filled again while it is read": sm80(
+        LOOP_80,
+        "          ptx::bar_sync();\n          fetch",
+        "          fetch",
+        "race",
+        num_stages=1,
+    ),
+    "a stage less than the walk uses": sm80(
+        LOOP_80, "ring + t % STAGES * D", "ring + t % (STAGES + 1) * D", "out of bounds", "race"
+    ),
+    "swizzled on one side only": sm80(
+        "mma_sm80.cuh",
+        "r, shared_tile + Layout::offset(outer + outer_half + lane % 8,",
+        "r, shared_tile + SharedLayout<Layout::ROWS, Layout::COLS, false>::offset("
+        "outer + outer_half + lane % 8,",
+        "wrong",
+    ),
+    "one row too many is read": sm80(
+        "load_tile.cuh",
+        "min_of<i64>(outer_left, 1 << 30))",
+        "min_of<i64>(outer_left + 1, 1 << 30))",
+        "out of bounds",
+    ),
+    "one element too many of a row is read": sm80(
+        "load_tile.cuh",
+        "min_of(cols_left - col(i), CHUNK_ELEMENTS)",
+        "min_of(cols_left - col(i) + 1, CHUNK_ELEMENTS)",
+        "out of bounds",
+        shape=(70, 50, 203),
+    ),
+    "one row too many is written": sm80(
+        "epilogue.cuh", "row < rows_left ?", "row <= rows_left ?", "out of bounds"
+    ),
+    "a column is left out": sm80(
+        "epilogue.cuh", "cols_left - col : 0", "cols_left - col - 1 : 0", "unwritten"
+    ),
+    "a tile is computed twice": sm80(
+        "raster.cuh", "const u32 tile = cta - batch * tiles;", "const u32 tile = cta / 2;", "race"
+    ),
+    "the ring is staged over while it is read": sm80(
+        "gemm_kernel.cuh", "    ptx::bar_sync();  // the last", "    // the last", "race"
+    ),
+    "a panel is read before it is written": sm80(
+        "epilogue.cuh",
+        "      ptx::bar_warp_sync();\n      if constexpr (COUNT == 1) {",
+        "      if constexpr (COUNT == 1) {",
+        "race",
+        "uninitialized",
+    ),
+    "a panel is written before it has been read": sm80(
+        "epilogue.cuh",
+        "      ptx::bar_warp_sync();                          // the panel before",
+        "      // the panel before",
+        "race",
+        block_m=64,
+        block_n=64,
+        num_stages=1,
+        warp_m=64,
+        warp_n=64,
+    ),
+    "a panel's pitch breaks the alignment": sm80(
+        "epilogue.cuh", "PITCH = COLS + 8", "PITCH = COLS + 7", "misaligned"
+    ),
+    "a lane leaves the warp out": sm80(
+        "warp_tile.cuh",
+        "  FASTGEMM_DEVICE void multiply(int slice) {\n",
+        "  FASTGEMM_DEVICE void multiply(int slice) {\n"
+        "    if (ptx::thread_index() == 37) return;\n",
+        "divergence",
+        "deadlock",
+    ),
+    "half of the CTA at a barrier": sm80(
+        LOOP_80,
+        "ptx::bar_sync();  // everybody's has",
+        "if (ptx::thread_index() < 64) ptx::bar_sync();  // everybody's has",
+        "deadlock",
+        "race",
+        "uninitialized",
+    ),
+    "sm75: registers are stored before the stage was read": Fault(
+        "mainloop_sm70.cuh",
+        "      if constexpr (Config::NUM_STAGES == 1) ptx::bar_sync();",
+        "",
+        ("race",),
+        "sm_75",
+        (70, 50, 200),
+        dict(block_m=64, block_n=32, block_k=32, num_stages=1),
+    ),
+    "the copy engine's bytes are not waited for": sm90(
+        LOOP_90, "ptx::mbarrier_wait(ring.full(at.stage), at.lap);", "", "uninitialized", "race"
+    ),
+    "a stage is filled while it is multiplied": sm90(
+        LOOP_90, "ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);", "", "race"
+    ),
+    "a stage is released before its products are done": sm90(
+        LOOP_90, "ptx::wgmma_wait_group<UNDER_WAY>();", "ptx::wgmma_wait_group<2>();", "race"
+    ),
+    "fewer arrivals than readers": sm90(
+        "ring_sm90.cuh",
+        "CONSUMERS * 4 * RECEIVERS",
+        "CONSUMERS * 4 * RECEIVERS - 1",
+        "race",
+        "mbarrier",
+    ),
+    "more bytes announced than come": sm90(
+        LOOP_90,
+        "ring.full(at.stage), RingSm90<Config>::STAGE_BYTES)",
+        "ring.full(at.stage), RingSm90<Config>::STAGE_BYTES + 16)",
+        "deadlock",
+    ),
+    "accumulators are read while products are under way": sm90(
+        LOOP_90, "  ptx::wgmma_wait_group<0>();", "", "race", "wrong", "uninitialized"
+    ),
+    "no wgmma.fence": sm90(LOOP_90, "    ptx::wgmma_fence();\n", "", "race"),
+    "the descriptor's stride is wrong": sm90(
+        "wgmma_descriptor.cuh",
+        "u64(1024 / 16) << 32",
+        "u64(512 / 16) << 32",
+        "wrong",
+        "uninitialized",
+    ),
+    "stores without fence.proxy.async": sm90(
+        EPILOGUE_90, "      ptx::fence_proxy_async();\n", "", "proxy"
+    ),
+    "a panel leaves before all have written it": sm90(
+        EPILOGUE_90,
+        "      ptx::fence_proxy_async();\n      ptx::bar_sync(named_barrier, WARPGROUP_THREADS);\n",
+        "      ptx::fence_proxy_async();\n",
+        "race",
+        "uninitialized",
+    ),
+    "a panel is written while the copy engine reads it": sm90(
+        EPILOGUE_90,
+        "bulk_wait_group_read<Panel::BUFFERS - 1>()",
+        "bulk_wait_group_read<Panel::BUFFERS>()",
+        "race",
+        shape=(512, 256, 64),
+        block_n=256,
+    ),
+    "the CTA ends while the copy engine reads": sm90(
+        KERNEL_90, "ptx::bulk_wait_group_read<0>();", "{}", "race"
+    ),
+    "barriers are not fenced": sm90(
+        "ring_sm90.cuh", "    ptx::fence_mbarrier_init();\n", "", "proxy"
+    ),
+    "barriers are used before they are there": sm90(
+        KERNEL_90, "  else\n    ptx::bar_sync();\n", "  else {}\n", "race", "mbarrier"
+    ),
+    "reads before the kernel ahead has ended": sm90(
+        KERNEL_90, "    ptx::griddepcontrol_wait();\n", "", "race"
+    ),
+    "partial sums are read before they are written": sm90(
+        "reduce_splits.cuh",
+        "ptx::griddepcontrol_wait();\n\n  const i64 vectors",
+        "{}\n  const i64 vectors",
+        "race",
+        split_k=2,
+    ),
+    "an epilogue reads beyond a row": sm90(
+        OPERANDS, "p + (i < valid ? i : 0) * stride", "p + i * stride", "out of bounds", **FUSED
+    ),
+    "an epilogue keeps what is beyond a row": sm90(
+        OPERANDS, "if (i < valid) ptx::st_global", "ptx::st_global", "out of bounds", **FUSED
+    ),
+    "an epilogue's row is the one above": sm90(
+        OPERANDS, "load_one<Element>(first_ + row *", "load_one<Element>(first_ + (row ^ 1) *",
+        "wrong", **FUSED,
+    ),
+    "a split is left out": sm80(
+        "reduce_splits.cuh", "split < p.splits", "split + 1 < p.splits", "wrong", split_k=3
+    ),
+    "more registers than there are": sm90(
+        KERNEL_90,
+        "setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232",
+        "setmaxnreg_inc<Ring::CONSUMERS == 2 ? 240",
+        "deadlock",
+    ),
+    "the CTA's rank reaches the descriptor": sm90(
+        "wgmma_descriptor.cuh",
+        "((tile + offset) & 0x3ffff) >> 4",
+        "u64(tile + offset) >> 4",
+        "wrong",
+        "uninitialized",
+        "emulator",
+        layout="nn",
+        block_n=128,
+        cluster_m=2,
+    ),
+    "multicast to the wrong CTA": sm90(
+        LOOP_90,
+        "static_cast<u16>(COLUMN << n_rank * Config::CLUSTER_M)",
+        "static_cast<u16>(1)",
+        "deadlock",
+        "race",
+        cluster_m=2,
+    ),
+    "the neighbour's stage is overwritten": sm90(
+        LOOP_90,
+        "ptx::mbarrier_arrive_cluster(ring.empty(stage), lane)",
+        "ptx::mbarrier_arrive(ring.empty(stage))",
+        "race",
+        cluster_m=2,
+    ),
+    "a CTA ends while its neighbour arrives": sm90(
+        KERNEL_90,
+        "      if constexpr (Config::MULTICAST) ring.wait_until_free(at);\n",
+        "",
+        "race",
+        cluster_m=2,
+        shape=(200, 136, 640),
+    ),
+    "sums are read before they have come": sm90(
+        SUM_90,
+        "      ptx::mbarrier_wait(arrived(), lap);\n",
+        "",
+        "race",
+        "uninitialized",
+        cluster_k=2,
+    ),
+    "sums are sent while those before are read": sm90(
+        SUM_90,
+        "    wait_until_drained();  // of the block tile before\n",
+        "",
+        "race",
+        cluster_k=2,
+        shape=(128, 64 * 140, 128),
+    ),
+    "more sums are announced than come": sm90(
+        SUM_90,
+        "arrive_expect_tx(arrived(), BYTES)",
+        "arrive_expect_tx(arrived(), BYTES + 16)",
+        "deadlock",
+        cluster_k=2,
+    ),
+    "sums go to the wrong CTA": sm90(
+        SUM_90,
+        "                           j / TILES_N,\n",
+        "                           0,\n",
+        "deadlock",
+        "race",
+        "mbarrier",
+        cluster_k=2,
+    ),
+    "the cluster's barriers are not waited for": sm90(
+        KERNEL_90,
+        "    if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();\n    const u32 panels",
+        "    const u32 panels",
+        "race",
+        cluster_k=2,
+    ),
+    "warps add up before all have their sums": gemv(
+        "gemv_kernel.cuh", "  ptx::bar_sync();\n", "", "race", "uninitialized"
+    ),
+    "a row too many on CUDA cores": gemv(
+        "gemv_reads.cuh", "m < rows && k + CHUNK", "m <= rows && k + CHUNK", "out of bounds"
+    ),
+    "a copy leaves its last chunk out": Fault(
+        "repack.cuh",
+        "if (left <= i * step) return;",
+        "if (left <= i * step + 8) return;",
+        ("unwritten",),
+        "sm_80",
+        (70, 50, 200),
+        dict(repack_a=True),
+    ),
+}
