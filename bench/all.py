@@ -13,6 +13,7 @@ from machine import make_parser, require_gpu
 HERE = Path(__file__).resolve().parent
 RUNS = {
     "bench": ["--suite", "readme"],
+    "epilogues": [],
     "host_overhead": [],
     "llama_block": [],
     "knobs": [],
@@ -20,6 +21,7 @@ RUNS = {
 }
 QUICK = {
     "bench": ["--suite", "smoke", "--rounds", "3"],
+    "epilogues": ["--rounds", "3", "--quick"],
     "host_overhead": ["--rounds", "3"],
     "llama_block": ["--rounds", "3", "--layers", "1", "--batch", "1"],
     "knobs": ["--rounds", "3"],

@@ -134,6 +134,31 @@ def compile_times(results):
     ]
 
 
+def epilogues(results):
+    shapes = list(dict.fromkeys(tuple(row["shape"]) for row in results["rows"]))
+    header = ["epilogue"] + [" x ".join(map(str, shape)) for shape in shapes]
+    rows = []
+    for form in dict.fromkeys(row["form"] for row in results["rows"]):
+        of_form = {tuple(row["shape"]): row for row in results["rows"] if row["form"] == form}
+        wrong = [row for row in of_form.values() if not row["error"] <= 1]
+        if wrong:
+            raise SystemExit(f"wrong: {wrong[0]}")
+        rows.append((form, *(beside(of_form[s]["us"]) if s in of_form else "" for s in shapes)))
+    return [
+        "**Epilogues.** Time added to the plain product; in brackets, how much faster than "
+        f"torch.compile's product and pointwise kernel, and than cuBLASLt's own epilogue where "
+        f"there is one. {source(results)}",
+        "",
+        *lines_of(header, rows),
+    ]
+
+
+def beside(us):
+    peers = [us[name] / us["fastgemm"] for name in ("torch.compile", "cuBLASLt") if name in us]
+    speeds = ", ".join(f"{speed:.2f}" for speed in peers)
+    return f"{100 * (us['fastgemm'] / us['product'] - 1):+.1f} % ({speeds})"
+
+
 def host_overhead(results):
     rows = [
         (framework, call, f"{us:.1f}")
@@ -168,6 +193,7 @@ def llama_block(results):
 
 SECTIONS = {
     "bench": speed,
+    "epilogues": epilogues,
     "host_overhead": host_overhead,
     "llama_block": llama_block,
     "knobs": knobs,

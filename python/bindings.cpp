@@ -375,8 +375,8 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FASTGEMM_VERSION;
   m.attr("CompileError") = nb::borrow(compile_error_type());
   m.attr("DeviceError") = nb::borrow(device_error_type());
-  m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   m.attr("EmulatorError") = nb::borrow(emulator_error_type());
+  m.attr("ColdCallError") = nb::borrow(cold_call_error_type());
   bind_config(m);
   add_epilogue_class(m.ptr());
   bind_hardware(m);

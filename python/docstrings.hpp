@@ -63,6 +63,38 @@ Raises:
   ColdCallError: a kernel is missing while a CUDA graph is captured, or in strict mode.
   Nothing is computed then.)";
 
+constexpr const char* emulate_docstring =
+    R"(emulate($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, arch=None, seed=0, workers=None)
+--
+
+gemm() with the very kernel of a GPU, run on the CPU: every access is checked, every instruction counted.
+
+Args:
+  a, b and what follows up to config: as in gemm(); all arrays on the host.
+  arch: the GPU that is emulated, as plan() takes it: "sm_90", "H100", a HardwareSpec; None is "sm_80".
+  seed: of the order in which threads run. No result may depend on it.
+  workers: threads that run CTAs; None is one for each core.
+
+Returns:
+  (result, EmulatorReport). print(report) shows bank conflicts, bytes and instructions.
+
+Raises, besides what gemm() raises:
+  EmulatorError: the kernel does what it must not: a race, an access out of bounds, a deadlock ...; out may
+    have been written in part.
+  CompileError: the kernel was not compiled ahead, and there is no C++ compiler, or it refused the kernel.)";
+
+constexpr const char* instruction_counts_docstring =
+    R"(What the emulated machine executed of one instruction, for whole warps (wgmma: warpgroups).
+
+shared_bytes, global_bytes: moved. wavefronts: passes over the 32 banks of shared memory; bank_conflicts: those
+beyond what the bytes need. sectors: 32-byte pieces of global memory.)";
+
+constexpr const char* emulator_report_docstring =
+    R"(What an emulated product did; print it for a table, report["ldmatrix"] gives one instruction's counts.
+
+kernels: names, as launched. config, arch, seed. ctas, threads: the grid, and a CTA's threads. seconds: on the
+CPU, without compiling. instructions: InstructionCounts of those that were executed.)";
+
 constexpr const char* unrecorded_docstring =
     R"(_gemm($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)
 --
@@ -106,37 +138,6 @@ constexpr const char* rebind_docstring =
 Takes other arrays of the same shapes, strides, dtypes and device from now on; those not given stay. Returns itself.
 
 Raises ValueError where an array differs, is aligned otherwise, or out overlaps an operand.)";
-constexpr const char* emulate_docstring =
-    R"(emulate($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, arch=None, seed=0, workers=None)
---
-
-gemm() with the very kernel of a GPU, run on the CPU: every access is checked, every instruction counted.
-
-Args:
-  a, b, c and all others that gemm() takes too: as there; all arrays on the host.
-  arch: the GPU that is emulated, as plan() takes it: "sm_90", "H100", a HardwareSpec; None is "sm_80".
-  seed: of the order in which threads run. No result may depend on it.
-  workers: threads that run CTAs; None is one for each core.
-
-Returns:
-  (result, EmulatorReport). print(report) shows bank conflicts, bytes and instructions.
-
-Raises, besides what gemm() raises:
-  EmulatorError: the kernel does what it must not: a race, an access out of bounds, a deadlock ...; out may
-    have been written in part.
-  CompileError: the kernel was not compiled ahead, and there is no C++ compiler, or it refused the kernel.)";
-
-constexpr const char* instruction_counts_docstring =
-    R"(What the emulated machine executed of one instruction, for whole warps (wgmma: warpgroups).
-
-shared_bytes, global_bytes: moved. wavefronts: passes over the 32 banks of shared memory; bank_conflicts: those
-beyond what the bytes need. sectors: 32-byte pieces of global memory.)";
-
-constexpr const char* emulator_report_docstring =
-    R"(What an emulated product did; print it for a table, report["ldmatrix"] gives one instruction's counts.
-
-kernels: names, as launched. config, arch, seed. ctas, threads: the grid, and a CTA's threads. seconds: on the
-CPU, without compiling. instructions: InstructionCounts of those that were executed.)";
 
 constexpr const char* describe_docstring =
     R"(_describe_call($module, a, b, *, c=None, alpha=1.0, beta=None, bias=None, activation=None, scale_a=None, scale_b=None, residual=None, keep=None, amax=None, out_scale=None, gated=None, epilogue=None, out=None, out_dtype=None, config=None, stream=None)

@@ -1,4 +1,4 @@
-// fastgemm.emulate, and what gemm() does with host arrays where there is no GPU.
+// fastgemm.emulate: arrays in, products on the emulated machine, array and report out.
 #include "emulate_call.hpp"
 
 #include <exception>
@@ -7,17 +7,11 @@
 
 #include "docstrings.hpp"
 #include "errors.hpp"
-#include "fastgemm/error.hpp"
 #include "frameworks.hpp"
+#include "matmul.hpp"
 
 namespace fastgemm::python {
 namespace {
-
-Signature signature = {
-    "emulate", 2, {"a",          "b",       "bias",     "c",        "alpha",     "beta",
-                   "activation", "scale_a", "scale_b",  "residual", "keep",      "amax",
-                   "out_scale",  "gated",   "epilogue", "out",      "out_dtype", "config",
-                   nullptr,      "arch",    "seed",     "workers"}};
 
 EmulatorOptions options_from(const Arguments& given) {
   EmulatorOptions options;
@@ -31,7 +25,7 @@ EmulatorOptions options_from(const Arguments& given) {
   return options;
 }
 
-PyObject* run(const Arguments& given) {
+PyObject* run(const Signature& signature, const Arguments& given) {
   Call call;
   read_own_call(signature, given, call);
   if (call.device != host_device)
@@ -40,18 +34,24 @@ PyObject* run(const Arguments& given) {
   const HardwareSpec hardware = hardware_in(given[arg_arch]);
   const EmulatorOptions options = options_from(given);
   if (call.out.object) {
-    const EmulatorReport report = emulate_all(call, hardware, options);
+    const EmulatorReport report = emulate_call(call, hardware, options);
     return Py_BuildValue("(ON)", call.out.object, report_object(report));
   }
   Result result(call.a, call.matmul.shape, call.out_dtype, nullptr, false);
   call.matmul.d.data = result.data();
-  const EmulatorReport report = emulate_all(call, hardware, options);
+  const EmulatorReport report = emulate_call(call, hardware, options);
   return Py_BuildValue("(NN)", result.finish(), report_object(report));
 }
 
-PyObject* emulate(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
+Signature emulate_signature = {
+    "emulate", 2, {"a",          "b",       "bias",     "c",        "alpha",     "beta",
+                   "activation", "scale_a", "scale_b",  "residual", "keep",      "amax",
+                   "out_scale",  "gated",   "epilogue", "out",      "out_dtype", "config",
+                   nullptr,      "arch",    "seed",     "workers"}};
+
+PyObject* entry(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
   try {
-    return run(parse(signature, args, count, keywords));
+    return run(emulate_signature, parse(emulate_signature, args, count, keywords));
   } catch (...) {
     set_python_error(std::current_exception());
     return nullptr;
@@ -73,8 +73,8 @@ bool emulates_instead(const Call& call) {
   return !has_gpu;
 }
 
-EmulatorReport emulate_all(const Call& call, const HardwareSpec& hardware,
-                           const EmulatorOptions& options) {
+EmulatorReport emulate_call(const Call& call, const HardwareSpec& hardware,
+                            const EmulatorOptions& options) {
   ReleasedGil released;
   EmulatorReport report;
   for_each_problem(call.matmul, [&](const GemmProblem& problem) {
@@ -85,7 +85,7 @@ EmulatorReport emulate_all(const Call& call, const HardwareSpec& hardware,
 
 PyObject* make_emulate_function(PyObject* module) {
   static PyMethodDef definition = {
-      "emulate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&emulate)),
+      "emulate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&entry)),
       METH_FASTCALL | METH_KEYWORDS, emulate_docstring};
   return PyCFunction_NewEx(&definition, module, attribute(module, "__name__").get());
 }

@@ -1,4 +1,4 @@
-// fastgemm.emulate, and what gemm() does with host arrays where there is no GPU.
+// fastgemm.emulate, and gemm() of host arrays where there is no GPU.
 #pragma once
 
 #include <Python.h>
@@ -11,13 +11,13 @@ namespace fastgemm::python {
 // The function emulate of the extension module; a new reference.
 PyObject* make_emulate_function(PyObject* module);
 
-// Whether the operands are on the host and there is no GPU to copy them to, which the first such
-// call warns of. Throws PythonError.
+// Whether a call is for the emulator: its arrays are on the host, and there is no GPU. Says so
+// once, as a RuntimeWarning. Throws PythonError.
 bool emulates_instead(const Call& call);
 
-// Computes all products of the call. Throws what fastgemm::emulate() does.
-EmulatorReport emulate_all(const Call& call, const HardwareSpec& hardware,
-                           const EmulatorOptions& options);
+// Computes all products of a call. Throws what emulate() throws.
+EmulatorReport emulate_call(const Call& call, const HardwareSpec& hardware,
+                            const EmulatorOptions& options = {});
 
 // The hardware that `object` names or is; sm_80 where it is null. Defined by the bindings. Throws
 // InvalidValue, InvalidType.

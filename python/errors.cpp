@@ -62,10 +62,10 @@ void translate(std::exception_ptr error) {
     set_compile_error(e);
   } catch (const DeviceError& e) {
     set_device_error(e);
-  } catch (const ColdCallError& e) {
-    PyErr_SetString(cold_call_error_type(), e.what());
   } catch (const EmulatorError& e) {
     set_emulator_error(e);
+  } catch (const ColdCallError& e) {
+    PyErr_SetString(cold_call_error_type(), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
@@ -91,20 +91,21 @@ PyObject* device_error_type() {
   return type;
 }
 
-PyObject* cold_call_error_type() {
-  static PyObject* const type = new_type(
-      "fastgemm.ColdCallError",
-      "A kernel that is not there yet was needed while a stream is captured into a CUDA graph, or "
-      "in strict mode. Make the call, or prepare() it, once before.");
-  return type;
-}
-
 PyObject* emulator_error_type() {
   static PyObject* const type = new_type(
       "fastgemm.EmulatorError",
       "The emulator caught a kernel at something that a GPU would hide. `kind`: \"race\", \"out of "
       "bounds\", \"deadlock\" ...; `kernel`, `cta`, `thread`, `instruction` and `address` say "
-      "where, -1 or empty where that does not apply.");
+      "where, "
+      "-1 or empty where that does not apply.");
+  return type;
+}
+
+PyObject* cold_call_error_type() {
+  static PyObject* const type = new_type(
+      "fastgemm.ColdCallError",
+      "A kernel that is not there yet was needed while a stream is captured into a CUDA graph, or "
+      "in strict mode. Make the call, or prepare() it, once before.");
   return type;
 }
 

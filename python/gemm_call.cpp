@@ -19,7 +19,7 @@ namespace {
 
 void launch(const Call& call) {
   if (emulates_instead(call)) {
-    emulate_all(call, hardware("sm_80"), {});
+    emulate_call(call, hardware("sm_80"));
     return;
   }
   ReleasedGil released;

@@ -224,27 +224,4 @@ int ctas_per_sm(const KernelConfig& c, const HardwareSpec& hw) {
   return std::min({by_shared, by_warps, by_registers, hw.arch.ctas_per_sm});
 }
 
-double block_tiles(const KernelConfig& c, const GemmProblem& p) {
-  return static_cast<double>(ceil_div(tiles_m(c, p), c.cluster_m) * c.cluster_m) *
-         static_cast<double>(ceil_div(tiles_n(c, p), c.cluster_n) * c.cluster_n) *
-         static_cast<double>(p.batch) * c.split_k * c.cluster_k;
-}
-
-std::int64_t clusters_of(int ctas, const HardwareSpec& hw) {
-  // A cluster's CTAs run on the SMs of one GPC, which are not a multiple of four: of 132 SMs, 30
-  // clusters of four find room (measured on an H200), 14 of eight (from the same GPCs).
-  const double room = ctas <= 2 ? 1.0 : ctas == 4 ? 30 * 4 / 132.0 : 14 * 8 / 132.0;
-  return std::max(static_cast<int>(room * hw.sms) / ctas, 1);
-}
-
-std::int64_t clusters_at_once(const KernelConfig& c, const HardwareSpec& hw) {
-  return clusters_of(c.cluster(), hw) * std::max(1, ctas_per_sm(c, hw));
-}
-
-std::int64_t grid_size(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
-  const double tiles = std::min(block_tiles(c, p), 1e18);  // beyond any grid, within 64 bits
-  if (c.family != Family::sm90) return static_cast<std::int64_t>(tiles);
-  return std::min(static_cast<std::int64_t>(tiles), clusters_at_once(c, hw) * c.cluster());
-}
-
 }  // namespace fastgemm

@@ -10,18 +10,6 @@
 #include "workspace.hpp"
 
 namespace fastgemm {
-
-Launchable launchable_of(const Plan& plan) {
-  const GemmProblem as_computed = oriented(plan.kernel, plan.problem);
-  Launchable l{};
-  l.config = plan.kernel;
-  l.tiles_m = static_cast<std::uint32_t>(tiles_m(plan.kernel, as_computed));
-  l.tiles_n = static_cast<std::uint32_t>(tiles_n(plan.kernel, as_computed));
-  l.ctas = static_cast<std::uint32_t>(plan.ctas);
-  l.k_tiles_of_split = static_cast<std::uint32_t>(k_tiles_of_split(plan.kernel, as_computed));
-  return l;
-}
-
 namespace {
 
 void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
@@ -38,6 +26,17 @@ void set_epilogue(EpilogueParams& params, const GemmProblem& p) {
 }
 
 }  // namespace
+
+Launchable launchable_of(const Plan& plan) {
+  const GemmProblem as_computed = oriented(plan.kernel, plan.problem);
+  Launchable l{};
+  l.config = plan.kernel;
+  l.tiles_m = static_cast<std::uint32_t>(tiles_m(plan.kernel, as_computed));
+  l.tiles_n = static_cast<std::uint32_t>(tiles_n(plan.kernel, as_computed));
+  l.ctas = static_cast<std::uint32_t>(plan.ctas);
+  l.k_tiles_of_split = static_cast<std::uint32_t>(k_tiles_of_split(plan.kernel, as_computed));
+  return l;
+}
 
 FusedParams params_of(const Launchable& l, const GemmProblem& p) {
   FusedParams params;

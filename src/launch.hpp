@@ -20,8 +20,8 @@ struct Launchable {
 // All of a plan's kernel but the kernel itself.
 Launchable launchable_of(const Plan& plan);
 
-// The kernel's argument for a problem in the kernel's orientation; kernels with no epilogue read
-// only the part that is GemmParams.
+// The kernel's arguments for a problem in the kernel's orientation; without a fusion only those of
+// the product.
 FusedParams params_of(const Launchable& launchable, const GemmProblem& problem);
 
 // The problem whose D is the partial sums of a split K: float32 matrices, one behind the other.

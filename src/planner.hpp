@@ -50,6 +50,11 @@ ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 // The index of an operand that is contiguous, or closest to it; "outer" is m of A and n of B.
 Major major_of(std::int64_t outer_stride, std::int64_t k_stride);
 
+// A kernel's constants, as far as they can be had: what cannot run, check() refuses.
+KernelConfig complete(const Tiling& tiling, Family family, const GemmProblem& problem,
+                      const ProblemTraits& traits, const HardwareSpec& hardware,
+                      const GemmConfig& wish);
+
 // A canonical problem as the kernel computes it: transposed where its operands are swapped.
 GemmProblem oriented(const KernelConfig& kernel, const GemmProblem& problem);
 

@@ -10,10 +10,7 @@ from native import ROOT, need, run
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 
 HARNESS = """
-#define __device__
-#define __forceinline__ inline
-#define FASTGEMM_EMULATE
-#include "fastgemm/device/ptx/math.cuh"
+#include "fastgemm/device/emulated/prelude.cuh"
 #include "fastgemm/device/activations.cuh"
 #include "fastgemm/device/epilogue_operands.cuh"
 #include "fastgemm/device/ptx/convert8.cuh"

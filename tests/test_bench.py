@@ -45,6 +45,26 @@ KNOBS = {
         {"family": "sm90", "shape": [16, 64, 64], "us": {"as planned": 20.0, "1 stage": 19.0}},
     ],
 }
+EPILOGUES = {
+    **SOURCE,
+    "kind": "epilogues",
+    "gpu": "Some GPU",
+    "driver": "1.2",
+    "rows": [
+        {
+            "form": "bias, gelu",
+            "shape": [64, 64, 64],
+            "error": 0.5,
+            "us": {"product": 10.0, "fastgemm": 10.5, "torch.compile": 21.0, "cuBLASLt": 12.6},
+        },
+        {
+            "form": "SwiGLU, blocked",
+            "shape": [16, 64, 64],
+            "error": 0.5,
+            "us": {"product": 20.0, "fastgemm": 19.0, "torch.compile": 28.5},
+        },
+    ],
+}
 COMPILE_TIMES = {
     **SOURCE,
     "kind": "compile_times",
@@ -113,6 +133,17 @@ def test_knobs_and_compile_times_have_their_tables(tmp_path):
     assert "| sm_80 | 3 | 200 | 300 | 400 | 1 |" in text
 
 
+def test_epilogues_are_compared_with_the_product_and_with_others(tmp_path):
+    text = write_table(tmp_path, EPILOGUES)
+    assert "| epilogue | 64 x 64 x 64 | 16 x 64 x 64 |" in text
+    assert "| bias, gelu | +5.0 % (2.00, 1.20) |  |" in text
+    assert "| SwiGLU, blocked |  | -5.0 % (1.50) |" in text
+    wrong = copy.deepcopy(EPILOGUES)
+    wrong["rows"][0]["error"] = 1.2
+    with pytest.raises(pytest.fail.Exception, match="wrong"):
+        write_table(tmp_path, wrong)
+
+
 def test_host_time_and_decoding_have_their_tables(tmp_path):
     text = write_table(tmp_path, LLAMA_BLOCK, HOST_OVERHEAD)
     assert text.index("**Host time**") < text.index("**Decoding**")
@@ -121,7 +152,7 @@ def test_host_time_and_decoding_have_their_tables(tmp_path):
     assert "| torch | 16 | 1100 | 1000 (torch) | 1.10 |" in text
 
 
-SCRIPTS = ["all", "bench", "first_call", "host_overhead", "knobs", "llama_block"]
+SCRIPTS = ["all", "bench", "epilogues", "first_call", "host_overhead", "knobs", "llama_block"]
 
 
 @pytest.mark.skipif(bool(fastgemm.devices()), reason="there is a GPU")
@@ -185,5 +216,7 @@ def test_all_measurements_fill_the_tables(tmp_path):
     assert any(1.02 * row["us"]["as planned"] < row["us"]["1 stage"] for row in knobs["rows"])
     assert {"torch", "C++"} <= host_overhead["us"].keys()
     assert all(row["error"] < 0.05 for row in llama_block["rows"])
-    text = write_table(tmp_path, bench, knobs, compile_times, host_overhead, llama_block)
+    epilogues = json.loads((tmp_path / "epilogues.json").read_text())
+    assert all(row["error"] <= 1 for row in epilogues["rows"])
+    text = write_table(tmp_path, bench, epilogues, knobs, compile_times, host_overhead, llama_block)
     assert bench["gpu"] in text

@@ -45,6 +45,14 @@ def test_plan_takes_config_fields():
     assert "2 stages" in text
 
 
+def test_plan_takes_an_epilogue_and_results_of_8_bits():
+    options = ("--arch", "sm_90", "--epilogue", "gelu(acc + bias[n])", "--out-dtype", "int8")
+    text = output("plan", 512, 512, 512, *options)
+    assert "bfloat16 -> int8, gelu(acc + bias[n])" in text
+    source = output("compile", 512, 512, 512, *options, "--source")
+    assert "math::gelu(acc[i] + bias_[i])" in source
+
+
 def test_compile_shows_resources_source_and_ptx_and_writes_the_cubin(tmp_path):
     problem = ("compile", 64, 64, 64, "--arch", "sm_80")
     resources = output(*problem)
@@ -118,6 +126,7 @@ def test_the_script_is_the_module():
         (("plan", 8, 8, 8, "--layout", "zz"), "zz"),
         (("plan", 8, 8, 8, "--set", "bananas=1"), "bananas"),
         (("plan", 8, 8, 8, "--set", "block_m"), "block_m"),
+        (("plan", 8, 8, 8, "--epilogue", "acc + $"), "column 7: unexpected character '$'"),
         (("plan", 8, 8, 8, "--set", "block_m=big"), "wrong type"),
         (("plan", 8, 8, 8, "--arch", "sm_80", "--set", "block_m=7"), "block_m"),
         (("compile", 8, 8, 8, "--arch", "sm_80", "--cubin", "/nowhere/x"), "/nowhere/x"),

@@ -17,6 +17,7 @@ from native import need
 
 # m, n, k, layout, and what else plan() takes. Odd extents have narrow copies.
 EPILOGUE = "gelu(acc * scale[m] + bias[n]) + residual[m, n]"
+GATED = "silu(gate + bias[gate]) * (up + bias[up])"
 SHAPES = [
     (4096, 4096, 4096, "nt", {}),
     (4096, 4096, 4096, "nn", {"out_dtype": "float32"}),
@@ -47,6 +48,8 @@ SHAPES = [
     (4096, 4096, 4096, "nt", {"epilogue": "gelu(acc) * (1 / s[n])", "out_dtype": "float8_e4m3fn"}),
     (512, 512, 512, "nt", {"epilogue": "acc * s", "out_dtype": "int8"}),
     (64, 4096, 4096, "nt", {"epilogue": "amax(silu(keep(acc + bias[n])))"}),
+    (4096, 4096, 4096, "nt", {"epilogue": GATED}),
+    (16, 4096, 4096, "nt", {"epilogue": GATED}),
 ]
 
 KNOBS_OFF = {

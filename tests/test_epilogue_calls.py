@@ -82,6 +82,22 @@ def test_named_parts_become_an_expression(arguments, expression, values):
     assert fused(**arguments) == (expression, values)
 
 
+@pytest.mark.parametrize("order", ["interleaved", "blocked"])
+def test_gated_results_have_half_of_the_columns(order):
+    call = describe(a, b, activation="silu", gated=order, bias=vector(64), scale_a=vector(64))
+    assert call["shape"] == (64, 32)
+    (problem,) = call["problems"]
+    assert problem["batch_m_n_k"] == (1, 64, 64, 32)
+    assert problem["d"]["strides"] == (0, 32, 1)
+    expression = "silu(gate * scale_a[m] + bias[gate]) * (up * scale_a[m] + bias[up])"
+    assert problem["epilogue"][0] == expression
+    epilogue = Epilogue("silu(gate) * up * x[n]", gated=order, x=vector(32))
+    assert describe(a, b, epilogue=epilogue)["shape"] == (64, 32)
+    batched = describe(integers((2, 3, 8, 16)), integers((16, 8)), activation="gelu", gated=order)
+    assert batched["shape"] == (2, 3, 8, 4)
+    assert describe(a[0], b, activation="silu", gated=order)["shape"] == (32,)
+
+
 def test_batches_have_vectors_of_their_own_or_share_one():
     x, y = integers((3, 8, 32)), integers((3, 32, 16))
     assert fused(x, y, bias=vector(16))[1] == {"bias": (0, 0, 1)}
@@ -130,6 +146,24 @@ def test_vectors_as_operands_lack_an_axis():
         (ValueError, {"amax": vector(2)}, r"amax has shape \(2,\).*needs one element"),
         (ValueError, {"out_scale": vector(63)}, r"out_scale has shape \(63,\)"),
         (TypeError, {"c": a @ b, "out_dtype": "int8"}, "unsupported dtypes: .* result int8"),
+        (ValueError, {"gated": "both", "activation": "silu"}, "gated is 'both'; it is"),
+        (ValueError, {"gated": True, "activation": "silu"}, "gated is a bool; it is"),
+        (ValueError, {"gated": "blocked"}, "a gated epilogue needs an activation"),
+        (
+            ValueError,
+            {"gated": "blocked", "activation": "silu", "bias": vector(32)},
+            r"bias has shape \(32,\); the gates and ups .* 64 columns",
+        ),
+        (
+            ValueError,
+            {"gated": "blocked", "activation": "silu", "residual": vector((64, 32))},
+            "write what is meant as an expression of gate and up",
+        ),
+        (
+            ValueError,
+            {"gated": "blocked", "activation": "silu", "out": np.zeros((64, 64), np.float16)},
+            r"out has shape \(64, 64\), but the product has shape \(64, 32\)",
+        ),
         (TypeError, {"epilogue": "acc"}, "epilogue is a str, not a fastgemm.Epilogue"),
         (ValueError, {"epilogue": Epilogue("acc"), "bias": vector(64)}, "in the expression"),
         (ValueError, {"epilogue": Epilogue("acc"), "activation": "relu"}, "in the expression"),
@@ -182,6 +216,8 @@ class TestEpilogue:
             ("acc", {"x": 1}, "'x' is given, but the epilogue 'acc' does not use it"),
             ("acc + x[n]", {"x": 1}, "indexes 'x', which is a number"),
             ("sin(acc)", {}, "unknown function 'sin'"),
+            ("gate * up", {}, "is gated: say how"),
+            ("acc", {"gated": "blocked"}, "uses neither gate nor up"),
         ],
     )
     def test_names_have_to_match(self, expression, values, message):

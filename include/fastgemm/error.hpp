@@ -46,14 +46,6 @@ class FASTGEMM_API DeviceError : public Error {
   int code;
 };
 
-// A kernel that is not there yet was needed where none may be made: while a stream is captured into
-// a CUDA graph, or with set_strict(true) (Python: fastgemm.ColdCallError). Preparing the product
-// beforehand (PreparedGemm, fastgemm.prepare) is the way out.
-class FASTGEMM_API ColdCallError : public Error {
- public:
-  using Error::Error;
-};
-
 // The emulator caught a kernel at something that a GPU would hide: an access out of bounds, a race,
 // a deadlock (Python: fastgemm.EmulatorError). what() has all of it in words.
 class FASTGEMM_API EmulatorError : public Error {
@@ -66,6 +58,14 @@ class FASTGEMM_API EmulatorError : public Error {
   };
   EmulatorError(const std::string& what, Place place) : Error(what), place(std::move(place)) {}
   Place place;
+};
+
+// A kernel that is not there yet was needed where none may be made: while a stream is captured into
+// a CUDA graph, or with set_strict(true) (Python: fastgemm.ColdCallError). Preparing the product
+// beforehand (PreparedGemm, fastgemm.prepare) is the way out.
+class FASTGEMM_API ColdCallError : public Error {
+ public:
+  using Error::Error;
 };
 
 }  // namespace fastgemm

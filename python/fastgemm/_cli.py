@@ -64,7 +64,10 @@ def add_problem(command):
     for name in "MNK":
         command.add_argument(name, type=int)
     command.add_argument("--dtype", default="bfloat16", help="float16 or bfloat16")
-    command.add_argument("--out-dtype", help="float32, or as --dtype (the default)")
+    command.add_argument(
+        "--out-dtype", help="as --dtype (the default), float32, int8, float8_e4m3fn, float8_e5m2"
+    )
+    command.add_argument("--epilogue", help="an expression: 'gelu(acc + bias[n])'")
     command.add_argument("--layout", default="nt", help="nn, nt, tn or tt; nt is a linear layer")
     command.add_argument("--batch", type=int, default=1)
     command.add_argument("--arch", help="sm_80, H100 ...; default: this machine's GPU, else sm_90")
@@ -110,6 +113,7 @@ def make_plan(arguments) -> fastgemm.Plan:
         batch=arguments.batch,
         arch=arguments.arch,
         config=make_config(arguments.set),
+        epilogue=arguments.epilogue,
     )
 
 

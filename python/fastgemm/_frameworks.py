@@ -44,13 +44,17 @@ def jax_call(function: str, arguments: dict):
     return getattr(fastgemm.jax, function)(**arguments)
 
 
+_OPERANDS = "a", "b", "c", "x", "weight", "bias"
+_OF_OPERATORS = *_OPERANDS, "alpha", "beta", "activation", "out_dtype", "config"
+
+
 def _refuse(arguments, function):
-    for name in ("out", "stream"):
-        if name in arguments:
+    for name in arguments:
+        if name not in _OF_OPERATORS:
             raise ValueError(
                 f"{name}= is given, but an operand requires grad or is traced, so that the product "
-                "is computed by an operator, which returns a new array on the current stream; "
-                f"drop {name}=, or call {function} under torch.no_grad() or outside of the trace"
+                "is computed by an operator, which returns a new array on the current stream and "
+                f"has no {name}=; call {function} under torch.no_grad() or outside of the trace"
             )
 
 

@@ -10,15 +10,14 @@ namespace {
 constexpr int banks = 32, bank_bytes = 4, sector_bytes = 32;
 
 const char* name_of(Op op) {
-  constexpr const char* names[] = {"ldmatrix",   "stmatrix", "ld.shared",    "st.shared",
-                                   "st.async",   "cp.async", "ld.global",    "st.global",
-                                   "red.global", "mma.sync", "wgmma",        "TMA load",
-                                   "TMA store",  "bar.sync", "mbarrier wait"};
+  constexpr const char* names[] = {"ldmatrix", "stmatrix",  "ld.shared", "st.shared",    "st.async",
+                                   "cp.async", "ld.global", "st.global", "mma.sync",     "wgmma",
+                                   "TMA load", "TMA store", "bar.sync",  "mbarrier wait"};
   return names[static_cast<std::size_t>(op)];
 }
 
 bool is_shared(Op op) { return op <= Op::cp_async; }
-bool is_global(Op op) { return op >= Op::cp_async && op <= Op::red; }
+bool is_global(Op op) { return op == Op::cp_async || op == Op::ld_global || op == Op::st_global; }
 
 // Lanes that are served in one pass at best: 128 bytes of them.
 int lanes_of_pass(int bytes) { return std::min(32, banks * bank_bytes / std::max(bytes, 4)); }

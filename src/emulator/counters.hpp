@@ -19,7 +19,6 @@ enum class Op {
   cp_async,
   ld_global,
   st_global,
-  red,
   mma,
   wgmma,
   tma_load,

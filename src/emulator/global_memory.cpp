@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace fastgemm::emulated {
 namespace {
@@ -17,9 +18,9 @@ std::string hex(const void* address) {
 
 }  // namespace
 
-Array::Array(const char* name, const MatrixView& view, std::int64_t batch, std::int64_t rows,
+Array::Array(std::string name, const MatrixView& view, std::int64_t batch, std::int64_t rows,
              std::int64_t cols, Use use)
-    : name_(name),
+    : name_(std::move(name)),
       view_(view),
       batch_(batch),
       rows_(rows),
@@ -123,10 +124,10 @@ std::string Array::place(const void* address) const {
   std::int64_t following = 0;
   if (is_near(address) && nested_) {
     const std::int64_t element = element_at(at - range_.begin, following);
-    if (element >= 0) return std::string(name_) + index_text(element);
-    return "in a gap of " + std::string(name_) + ", between its rows";
+    if (element >= 0) return name_ + index_text(element);
+    return "in a gap of " + name_ + ", between its rows";
   }
-  if (is_near(address)) return std::string("in ") + name_;
+  if (is_near(address)) return "in " + name_;
   return at < range_.begin
              ? std::to_string(range_.begin - at) + " bytes before the begin of " + name_
              : std::to_string(at - range_.end) + " bytes behind the end of " + name_;

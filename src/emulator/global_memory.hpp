@@ -13,14 +13,18 @@ namespace fastgemm::emulated {
 
 class Array {
  public:
-  enum class Use { read, write, read_and_write };
+  enum class Use {
+    read,
+    write,  // every element once
+    raise   // any element, as often as need be
+  };
 
-  Array(const char* name, const MatrixView& view, std::int64_t batch, std::int64_t rows,
+  Array(std::string name, const MatrixView& view, std::int64_t batch, std::int64_t rows,
         std::int64_t cols, Use use);
 
-  const char* name() const { return name_; }
+  const std::string& name() const { return name_; }
   DType dtype() const { return view_.dtype; }
-  bool readable() const { return use_ != Use::write; }
+  bool readable() const { return use_ == Use::read; }
   bool writable() const { return use_ != Use::read; }
 
   // Whether all of [address, address + bytes) are bytes of elements.
@@ -45,7 +49,7 @@ class Array {
   std::int64_t element_at(std::int64_t offset, std::int64_t& following) const;
   std::string index_text(std::int64_t element) const;
 
-  const char* name_;
+  std::string name_;
   MatrixView view_;
   std::int64_t batch_, rows_, cols_;
   Use use_;

@@ -52,7 +52,7 @@ class Workspace {
   void* data_;
 };
 
-void add(GlobalMemory& memory, const char* name, const MatrixView& view, std::int64_t batch,
+void add(GlobalMemory& memory, const std::string& name, const MatrixView& view, std::int64_t batch,
          std::int64_t rows, std::int64_t cols, Array::Use use) {
   if (view.batch_stride == 0) batch = 1;
   memory.add(std::make_unique<Array>(name, view, batch, rows, cols, use));
@@ -66,21 +66,6 @@ void add_copy(GlobalMemory& memory, const char* name, const MatrixView& view, st
   add(memory, name, view, batch, rows, cols, Array::Use::write);
 }
 
-// An epilogue's arrays, as far as their strides reach.
-void add_fused(GlobalMemory& memory, const GemmProblem& p) {
-  if (!p.fusion) return;
-  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
-    const Epilogue::Array& array = p.fusion->epilogue->arrays[i];
-    const MatrixView view = fused_array(p, i);
-    const bool amax = array.written && array.kind == ArrayKind::tensor;
-    add(memory, array.name.c_str(), view, p.batch, view.row_stride ? p.d_rows() : 1,
-        view.col_stride ? p.d_cols() : 1,
-        amax            ? Array::Use::read_and_write
-        : array.written ? Array::Use::write
-                        : Array::Use::read);
-  }
-}
-
 void add_inputs(GlobalMemory& memory, const GemmProblem& p) {
   if (p.k == 0) return;
   add(memory, "A", p.a, p.batch, p.m, p.k, Array::Use::read);
@@ -88,9 +73,20 @@ void add_inputs(GlobalMemory& memory, const GemmProblem& p) {
 }
 
 void add_outputs(GlobalMemory& memory, const GemmProblem& p) {
-  if (p.has_c()) add(memory, "C", p.c, p.batch, p.m, p.n, Array::Use::read);
+  if (p.has_c()) add(memory, "C", p.c, p.batch, p.d_rows(), p.d_cols(), Array::Use::read);
   add(memory, "D", p.d, p.batch, p.d_rows(), p.d_cols(), Array::Use::write);
-  add_fused(memory, p);
+  if (!p.fusion) return;
+  const Epilogue& epilogue = *p.fusion->epilogue;
+  for (std::size_t i = 0; i < epilogue.arrays.size(); ++i) {
+    const ArrayKind kind = fused_kind(epilogue, i, p.fusion_transposed);
+    const bool has_rows = kind == ArrayKind::row || kind == ArrayKind::element;
+    const bool has_cols = kind == ArrayKind::column || kind == ArrayKind::element;
+    const Array::Use use = !epilogue.arrays[i].written  ? Array::Use::read
+                           : kind == ArrayKind::element ? Array::Use::write
+                                                        : Array::Use::raise;
+    add(memory, epilogue.arrays[i].name, fused_array(p, i), p.batch, has_rows ? p.d_rows() : 1,
+        has_cols ? p.d_cols() : 1, use);
+  }
 }
 
 class Run {

@@ -152,7 +152,8 @@ class World final : public Machine {
   void stmatrix_x4(u32 address, const u32* r, bool transposed) override;
   void ld_global(const void* address, void* to, int bytes) override;
   void st_global(void* address, const void* from, int bytes) override;
-  void red_max(u32* address, u32 value) override;
+  void raise_global(u32* address, u32 value) override;
+  void refuse_poison(float value) override;
   void cp_async(u32 shared, const void* global, int bytes, int valid_bytes) override;
   void cp_async_commit_group() override;
   void cp_async_wait_group(int pending) override;
@@ -220,9 +221,6 @@ class World final : public Machine {
   // global_access.cpp
   Array& find_array(const char* instruction, const void* address, int bytes,
                     GlobalMemory::Need need);
-  void check_aligned(const char* instruction, std::uintptr_t address, int bytes);
-  void check_poison(const char* instruction, const Array& array, const void* address,
-                    const void* from, int bytes);
   void store_elements(const char* instruction, void* address, const void* from, int bytes);
 
   // mbarrier.cpp

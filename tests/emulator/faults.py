@@ -42,7 +42,7 @@ LOOP_80, LOOP_90 = "mainloop_sm80.cuh", "mainloop_sm90.cuh"
 KERNEL_90, EPILOGUE_90 = "gemm_kernel_sm90.cuh", "epilogue_sm90.cuh"
 SUM_90 = "cluster_sum.cuh"
 OPERANDS = "epilogue_operands.cuh"
-FUSED = dict(shape=(70, 85, 64), fused="all")
+FUSED = dict(shape=(70, 85, 64), fused=True)
 
 FAULTS = {
     "cp.async is not waited for": sm80(
@@ -226,7 +226,7 @@ FAULTS = {
         OPERANDS, "p + (i < valid ? i : 0) * stride", "p + i * stride", "out of bounds", **FUSED
     ),
     "an epilogue keeps what is beyond a row": sm90(
-        OPERANDS, "if (i < valid) ptx::st_global", "ptx::st_global", "out of bounds", **FUSED
+        OPERANDS, "if (i < valid) ptx::st_global", "ptx::st_global", "race", "out of bounds", **FUSED
     ),
     "an epilogue's row is the one above": sm90(
         OPERANDS, "load_one<Element>(first_ + row *", "load_one<Element>(first_ + (row ^ 1) *",

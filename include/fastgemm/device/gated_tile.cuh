@@ -35,29 +35,26 @@ struct GatedRows {
 template <class Config>
 struct GatedTile {
   static constexpr bool BY_ROWS = Config::GATE == Gate::M;
+  static constexpr int ROWS = BY_ROWS ? 2 : 1, COLS = BY_ROWS ? 1 : 2;  // that one of D is made of
   using Epilogue = typename Config::Epilogue;
+  i64 m0, n0;  // of the block tile in D
   Epilogue epilogue;
-  i64 m0, n0;                // of the block tile in D
   int first_row, first_col;  // of this warp in the tile of D
   int rows_left, cols_left;  // of the tile of D, those that exist
   float alpha;
 
-  FASTGEMM_DEVICE GatedTile(const GemmParams& p, const TileIndex& index, int tile_row, int tile_col)
-      : epilogue(epilogue_at<Epilogue>(
-            p, {index.batch, i64(index.m) * (Config::BLOCK_M / (BY_ROWS ? 2 : 1)),
-                i64(index.n) * (Config::BLOCK_N / (BY_ROWS ? 1 : 2))})),
-        m0(i64(index.m) * (Config::BLOCK_M / (BY_ROWS ? 2 : 1))),
-        n0(i64(index.n) * (Config::BLOCK_N / (BY_ROWS ? 1 : 2))),
-        alpha(p.alpha) {
-    const int warp_row = tile_row + ptx::thread_index() / WARP_THREADS % 4 * 16;
-    const int rows_end = tile_row + Config::WARP_M;  // the warpgroup's
-    first_row = warp_row / (BY_ROWS ? 2 : 1);
-    first_col = tile_col / (BY_ROWS ? 1 : 2);
-    rows_left =
-        static_cast<int>(min_of<i64>(p.m / (BY_ROWS ? 2 : 1) - m0, rows_end / (BY_ROWS ? 2 : 1)));
-    cols_left = static_cast<int>(
-        min_of<i64>(p.n / (BY_ROWS ? 1 : 2) - n0, Config::BLOCK_N / (BY_ROWS ? 1 : 2)));
-  }
+  // The warpgroup's sums begin at (tile_row, tile_col) of the block tile and are `tile_cols` wide.
+  FASTGEMM_DEVICE GatedTile(const GemmParams& p, const TileIndex& index, int tile_row, int tile_col,
+                            int tile_cols)
+      : m0(i64(index.m) * (Config::BLOCK_M / ROWS)),
+        n0(i64(index.n) * (Config::BLOCK_N / COLS)),
+        epilogue(epilogue_at<Epilogue>(p, {index.batch, m0, n0})),
+        first_row((tile_row + ptx::thread_index() / WARP_THREADS % 4 * 16) / ROWS),
+        first_col(tile_col / COLS),
+        rows_left(
+            static_cast<int>(min_of<i64>(p.m / ROWS - m0, (tile_row + Config::WARP_M) / ROWS))),
+        cols_left(static_cast<int>(min_of<i64>(p.n / COLS - n0, (tile_col + tile_cols) / COLS))),
+        alpha(p.alpha) {}
 
   // Two neighbours of D at (row, col) of this warp's part of it.
   FASTGEMM_DEVICE void gate(const float* gates, const float* ups, int row, int col,
@@ -81,12 +78,12 @@ struct GatedTile {
       const float (&tile)[8] = pair < 2 ? left : right;
       if constexpr (BY_ROWS) {
         const int at = pair % 2 * 4;  // rows 0-7 of the left, then of the right half; below them up
-        gate(tile + at, tile + at + 2, row / 2 + GatedRows::row(lane, pair),
+        gate(tile + at, tile + at + 2, row / ROWS + GatedRows::row(lane, pair),
              col + GatedRows::col(lane, pair), result + 2 * pair);
       } else {
         const int at = pair % 2 * 2;  // the left half, rows 0-7 and 8-15; in the right one up
         gate(tile + at, tile + at + 4, row + M16n8Accumulators::row(lane, pair),
-             col / 2 + M16n8Accumulators::col(lane, pair), result + 2 * pair);
+             col / COLS + M16n8Accumulators::col(lane, pair), result + 2 * pair);
       }
     }
   }

@@ -90,7 +90,7 @@ template <class Config, int BLOCKS_M, int TILES_N>
 FASTGEMM_DEVICE void store_gated(const GemmParams& p, const TensorMap& d_map,
                                  float (&sum)[BLOCKS_M][TILES_N][8], const TileIndex& index,
                                  int first_row, int first_col, u32 panels, int& panel) {
-  const GatedTile<Config> gated(p, index, first_row, first_col);
+  const GatedTile<Config> gated(p, index, first_row, first_col, TILES_N * 16);
   float result[BLOCKS_M][(TILES_N + 1) / 2][8];
   gate_sums(gated, sum, result);
   if constexpr (Config::TMA_STORES) {

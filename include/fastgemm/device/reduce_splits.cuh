@@ -67,6 +67,7 @@ FASTGEMM_DEVICE void reduce_gated_splits(const GemmParams& partial, const GemmPa
         row * (BY_ROWS ? e.gate_step : 1) * pitch + col * (BY_ROWS ? 1 : e.gate_step);
     const float* ups = gates + e.gate_offset * (BY_ROWS ? pitch : 1);
     float gate[1] = {}, up[1] = {};
+#pragma unroll 2
     for (u32 split = 0; split < p.splits; ++split) {
       gate[0] += __uint_as_float(
           ptx::ld_global(reinterpret_cast<const u32*>(gates + split * partial.d_batch_stride)));

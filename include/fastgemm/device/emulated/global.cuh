@@ -12,10 +12,6 @@ FASTGEMM_DEVICE Bits ld_global(const Bits* p) {
   emulated::machine().ld_global(p, &value, sizeof value);
   return value;
 }
-template <class T>
-FASTGEMM_DEVICE T ld_global_mergeable(const T* p) {
-  return ld_global(p);
-}
 FASTGEMM_DEVICE void ld_global_once(u32* words, const void* p) {
   emulated::machine().ld_global(p, words, 16);
 }
@@ -23,6 +19,12 @@ FASTGEMM_DEVICE void prefetch_l2(const void*) {}
 template <class Bits>
 FASTGEMM_DEVICE void st_global(Bits* p, Bits value) {
   emulated::machine().st_global(p, &value, sizeof value);
+}
+template <class T>
+FASTGEMM_DEVICE T ld_global_mergeable(const T* p) {
+  T value;
+  emulated::machine().ld_global(p, &value, sizeof value);
+  return value;
 }
 template <int WORDS>
 FASTGEMM_DEVICE void ld_global_words(u32* words, const void* p) {

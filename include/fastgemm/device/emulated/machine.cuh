@@ -49,13 +49,14 @@ class Machine {
 
   virtual void ld_global(const void* address, void* to, int bytes) = 0;
   virtual void st_global(void* address, const void* from, int bytes) = 0;
-  virtual void red_max(u32* address, u32 value) = 0;
+  virtual void raise_global(u32* address, u32 value) = 0;  // to the maximum, atomically
 
   virtual void cp_async(u32 shared, const void* global, int bytes, int valid_bytes) = 0;
   virtual void cp_async_commit_group() = 0;
   virtual void cp_async_wait_group(int pending) = 0;
 
   virtual u32 shuffle(u32 value, int source_lane) = 0;
+  virtual void refuse_poison(float value) = 0;  // where a result could not carry it on
   virtual void mma(MmaKind kind, float* d, const u32* a, const u32* b) = 0;
 
   virtual void wgmma_fence() = 0;

@@ -1,139 +1,12 @@
-// Expressions of epilogues: what they become, what is refused and where, and how they are planned.
-#include <algorithm>
-#include <clocale>
-
+// Fused epilogues of problems: how their arrays lie, what is refused, and how they are planned.
 #include "canonical.hpp"
 #include "codegen.hpp"
 #include "fusion.hpp"
 #include "plans.hpp"
+#include "tensor_map.hpp"
 
 namespace fastgemm {
 namespace {
-
-std::string code_of(const std::string& expression, const std::vector<std::string>& arrays = {}) {
-  return parse_epilogue(expression, arrays)->code;
-}
-
-// The error's words, and the column at which it points.
-void expect_refused(const std::string& expression, std::size_t column, const std::string& words) {
-  try {
-    const std::string code = code_of(expression);
-    ADD_FAILURE() << "not refused: " << expression << " became " << code;
-  } catch (const InvalidValue& e) {
-    const std::string text = e.what();
-    expect_words(text, {"epilogue, column " + std::to_string(column) + ": ", words,
-                        "\n  " + std::string(column - 1, ' ') + "^"});
-  }
-}
-
-TEST(EpilogueParser, WritesWhatItReads) {
-  EXPECT_EQ(code_of("acc"), "acc[i]");
-  EXPECT_EQ(code_of(" acc*scale[m]+bias[ n ] "), "acc[i] * scale_[i] + bias_[i]");
-  EXPECT_EQ(code_of("gelu(acc + bias[n]) + residual[m,n]"),
-            "math::gelu(acc[i] + bias_[i]) + residual_[i]");
-  EXPECT_EQ(code_of("slope * acc"), "slope_ * acc[i]");
-  EXPECT_EQ(code_of("slope * acc", {"slope"}), "slope_[i] * acc[i]");
-  EXPECT_EQ(code_of("(acc + 1) / (acc - 2) * 3"),
-            "(acc[i] + 0x1p+0f) / (acc[i] - 0x1p+1f) * 0x1.8p+1f");
-  EXPECT_EQ(code_of("--acc - -+1"), "-(-acc[i]) - -0x1p+0f");
-  EXPECT_EQ(code_of("where(acc > 0 and not acc == 3 or acc != acc, acc, min(acc, .5e1))"),
-            "(((acc[i] > 0x0p+0f && !(acc[i] == 0x1.8p+1f)) || acc[i] != acc[i]) ? acc[i] : "
-            "math::min(acc[i], 0x1.4p+2f))");
-  EXPECT_EQ(
-      parse_epilogue("twice(acc) + sin(1)", {}, "FASTGEMM_DEVICE float twice(float x);")->code,
-      "twice(acc[i]) + sin(0x1p+0f)");
-}
-
-TEST(EpilogueParser, NumbersDoNotDependOnTheLocale) {
-  const std::string before = std::setlocale(LC_ALL, nullptr);
-  for (const char* locale : {"de_DE.UTF-8", "fr_FR.UTF-8", "C"}) {
-    if (!std::setlocale(LC_ALL, locale)) continue;
-    EXPECT_EQ(code_of(std::string("acc * 1.5 + 0.25") + (locale[0] == 'C' ? " " : "")),
-              "acc[i] * 0x1.8p+0f + 0x1p-2f");
-  }
-  std::setlocale(LC_ALL, before.c_str());
-}
-
-TEST(EpilogueParser, KnowsWhatAnExpressionNeeds) {
-  const auto e =
-      parse_epilogue("s * acc * r[m] + t * c[n] + e[m, n] * r[m] - u - t", {"s", "none"});
-  ASSERT_EQ(e->arrays.size(), 4u);
-  const ArrayKind kinds[] = {ArrayKind::tensor, ArrayKind::row, ArrayKind::column,
-                             ArrayKind::element};
-  for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(e->arrays[i].name, std::string(1, "srce"[i]));
-    EXPECT_EQ(e->arrays[i].kind, kinds[i]);
-  }
-  EXPECT_EQ(e->numbers, (std::vector<std::string>{"t", "u"}));
-  const auto writes = parse_epilogue("amax(keep(acc) + b[n]) * s");
-  ASSERT_EQ(writes->arrays.size(), 3u);
-  EXPECT_EQ(writes->code, "amax.see((kept[i] = acc[i]) + b_[i], i < valid) * s_");
-  EXPECT_TRUE(writes->arrays[0].written && writes->arrays[0].kind == ArrayKind::element);
-  EXPECT_FALSE(writes->arrays[1].written);
-  EXPECT_TRUE(writes->arrays[2].written && writes->arrays[2].kind == ArrayKind::tensor);
-  EXPECT_EQ(parse_epilogue("acc + b[n]"), parse_epilogue("acc + b[n]"));
-  EXPECT_NE(parse_epilogue("acc + b[n]")->hash, parse_epilogue("acc + b[m]")->hash);
-  EXPECT_NE(parse_epilogue("acc + b", {"b"})->hash, parse_epilogue("acc + b")->hash);
-}
-
-TEST(EpilogueParser, PointsAtWhatIsWrong) {
-  expect_refused("", 1, "the expression ends where a value is needed");
-  expect_refused("acc +", 6, "the expression ends where a value is needed");
-  expect_refused("acc + $", 7, "unexpected character '$'");
-  expect_refused("acc ** 2", 6, "expected a value, not '*'");
-  expect_refused("acc % 2", 5, "unexpected character '%'");
-  expect_refused("gelo(acc)", 1, "unknown function 'gelo'; there are where, keep, amax, abs");
-  expect_refused("acc * gelu", 7, "'gelu' is a function: write gelu(...)");
-  expect_refused("acc + m", 7, "'m' is no value");
-  expect_refused("acc + bias[k]", 12, "expected the index of bias");
-  expect_refused("acc + bias[n, m]", 12, "expected the index of bias");
-  expect_refused("acc + bias[]", 12, "expected the index of bias");
-  expect_refused("acc + bias[n", 12, "expected the index of bias");
-  expect_refused("(acc + 1", 9, "expected ')'");
-  expect_refused("acc acc", 5, "expected an operator or the end, not 'acc'");
-  expect_refused("acc) + 1", 4, "expected an operator or the end, not ')'");
-  expect_refused("min(acc)", 1, "min takes 2 arguments, not 1");
-  expect_refused("gelu(acc, 1)", 1, "gelu takes 1 argument, not 2");
-  expect_refused("where(acc > 0, acc)", 1, "where takes 3 arguments, not 2");
-  expect_refused("where(acc, acc, 0)", 7, "a number where a condition is needed");
-  expect_refused("acc > 0", 1, "a condition where a number is needed");
-  expect_refused("1 + (acc > 0)", 5, "a condition where a number is needed");
-  expect_refused("where(0 < acc < 1, 1, 2)", 15, "comparisons do not chain");
-  expect_refused("where(acc and acc > 1, 1, 2)", 7, "a number where a condition is needed");
-  expect_refused("acc * x[m] + x[n]", 14, "'x' is used with two different indices");
-  expect_refused("acc * x[m] + x", 14, "'x' is used with two different indices");
-  expect_refused("acc * 1e39", 7, "beyond float32");
-  expect_refused("acc * 1x", 8, "unexpected character 'x' behind a number");
-  expect_refused(std::string(100, '(') + "acc", 65, "nested more than 64 deep");
-  expect_refused("keep(acc) + keep(acc)", 13, "keep() stands twice");
-  expect_refused("keep(acc, 1)", 1, "keep takes 1 argument, not 2");
-  expect_refused("acc * amax", 7, "'amax' is no value");
-  expect_refused("a[n]+b[n]+c[n]+d[n]+e[n]+f[n]+g[n]+h[n]+i[n]", 41, "more than 8 arrays");
-  expect_refused("acc+a+b+c+d+e+f+g+h+i", 21, "more than 8 numbers");
-}
-
-TEST(NamedEpilogue, IsAnExpression) {
-  using As = NamedParts::As;
-  NamedParts parts;
-  EXPECT_EQ(named_expression(parts), "acc");
-  parts.scale_a = As::row, parts.scale_b = As::tensor, parts.bias = As::column;
-  parts.residual = parts.c = As::element, parts.activation = "gelu";
-  EXPECT_EQ(named_expression(parts),
-            "gelu(acc * scale_a[m] * scale_b + bias[n] + residual[m, n] + beta * c[m, n])");
-  parts.keep = As::element, parts.amax = As::tensor, parts.out_scale = As::row;
-  EXPECT_EQ(named_expression(parts),
-            "amax(gelu(keep(acc * scale_a[m] * scale_b + bias[n] + residual[m, n] + beta * c[m, "
-            "n]))) * (1 / out_scale[m])");
-  NamedParts scaled;
-  scaled.bias = As::column, scaled.out_scale = As::number;
-  EXPECT_EQ(named_expression(scaled), "(acc + bias[n]) * (1 / out_scale)");
-  parts.activation = "swish";
-  EXPECT_THROW(named_expression(parts), InvalidValue);
-  for (const char* name : {"relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
-    parts.activation = name;
-    EXPECT_NO_THROW(parse_epilogue(named_expression(parts), {"scale_b"}));
-  }
-}
 
 template <class E = InvalidValue>
 std::string fuse_refusal(const std::string& expression,
@@ -230,6 +103,91 @@ TEST(Fusion, WhatIsWrittenSharesMemoryWithNothing) {
   expect_words(
       refusal<InvalidValue>(with_array(p, 1, [&](auto& v) { v.data = const_cast<void*>(kept); })),
       {"keep overlaps amax"});
+}
+
+// D is half as wide as the product.
+GemmProblem gated(std::int64_t m, std::int64_t n, std::int64_t k, GateOrder order,
+                  const char* layout = "nt", std::int64_t batch = 1) {
+  GemmProblem p = placed(m, n, k, layout, batch);
+  p.fusion = fuse("silu(gate + b[gate]) * (up + b[up])",
+                  {{"b", per_column(address(std::int64_t{9} << 45), DType::f16)}}, {}, order);
+  p.d.row_stride = n / 2;
+  if (batch > 1) p.d.batch_stride = m * n / 2;
+  return p;
+}
+
+TEST(GatedFusion, TheResultHasHalfOfTheColumns) {
+  const GemmProblem p = gated(64, 96, 32, GateOrder::blocked);
+  validate(p);
+  EXPECT_EQ(p.d_cols(), 48);
+  EXPECT_EQ(transposed(p).d_rows(), 48);
+  EXPECT_EQ(transposed(p).d_cols(), 64);
+  GemmProblem odd = gated(64, 96, 32, GateOrder::blocked);
+  odd.n = 95;
+  expect_words(refusal<InvalidValue>(odd), {"one column of two", "95 columns"});
+  GemmProblem narrow = p;
+  narrow.d.row_stride = 47;
+  EXPECT_NE(refusal<InvalidValue>(narrow).find("two elements in one place"), std::string::npos);
+}
+
+TEST(GatedFusion, ArraysOfTheProductAreFoundWhereItsColumnsLie) {
+  for (const bool blocked : {false, true}) {
+    const GemmProblem p = gated(64, 96, 32, blocked ? GateOrder::blocked : GateOrder::interleaved);
+    const auto first = reinterpret_cast<std::intptr_t>(p.fusion->arrays[0].data);
+    for (const bool swap : {false, true}) {
+      const GemmProblem q = swap ? transposed(p) : p;
+      const MatrixView gate = fused_array(q, 0), up = fused_array(q, 1);
+      EXPECT_EQ(reinterpret_cast<std::intptr_t>(gate.data), first);
+      EXPECT_EQ(reinterpret_cast<std::intptr_t>(up.data), first + 2 * (blocked ? 48 : 1));
+      EXPECT_EQ(swap ? gate.row_stride : gate.col_stride, blocked ? 1 : 2);
+      EXPECT_EQ(swap ? gate.col_stride : gate.row_stride, 0);
+    }
+  }
+}
+
+TEST(GatedFusion, TheTmaBringsGatesAndUpsTogetherOrASecondKernelDoes) {
+  const HardwareSpec h100 = hardware("H100");
+  for (const GateOrder order : {GateOrder::interleaved, GateOrder::blocked}) {
+    const Plan large = plan(gated(4096, 4096, 4096, order), h100);
+    EXPECT_TRUE(large.kernel.gate_along_n() && large.kernel.tma_stores) << large.kernel.str();
+    GemmConfig swapped;
+    swapped.swap_ab = true;
+    const Plan few = plan(gated(16, 4096, 4096, order), h100, swapped);
+    EXPECT_TRUE(few.kernel.gate_along_m() && !few.kernel.tma_stores) << few.kernel.str();
+    expect_words(kernel_source(few.kernel), {"GATE = Gate::M", "PerRow<Float16> read_b_gate"});
+  }
+  // No eights, n contiguous, a batch, no TMA.
+  const GemmProblem others[] = {gated(512, 1032, 512, GateOrder::blocked),
+                                gated(512, 1024, 512, GateOrder::blocked, "nn"),
+                                gated(512, 1024, 512, GateOrder::blocked, "nt", 3)};
+  for (const GemmProblem& p : others) {
+    const Plan apart = plan(p, h100);
+    EXPECT_TRUE(apart.kernel.finishes_apart()) << apart.kernel.str();
+    expect_words(kernel_source(apart.kernel), {"reduce_gated_splits<Finish>(partial, params)"});
+  }
+  EXPECT_TRUE(
+      plan(gated(512, 1024, 512, GateOrder::blocked), hardware("A100")).kernel.finishes_apart());
+}
+
+TEST(GatedFusion, TheMapAlternatesEightGatesAndEightUps) {
+  GemmConfig config;
+  config.swap_ab = false, config.block_n = 64;
+  for (const bool blocked : {false, true}) {
+    const GemmProblem p =
+        gated(512, 1024, 256, blocked ? GateOrder::blocked : GateOrder::interleaved);
+    const Plan planned = plan(p, hardware("H100"), config);
+    const TensorBox box = tensor_box_b(planned.problem, planned.kernel);
+    const std::int64_t row = 2 * 256;  // bytes
+    EXPECT_EQ(box.extent[1], 8);
+    EXPECT_EQ(box.extent[2], 2);
+    EXPECT_EQ(box.extent[3], 64);
+    EXPECT_EQ(box.stride_bytes[0], blocked ? row : 2 * row);
+    EXPECT_EQ(box.stride_bytes[1], blocked ? 512 * row : row);
+    EXPECT_EQ(box.stride_bytes[2], blocked ? 8 * row : 16 * row);
+    EXPECT_EQ(box.box[1] * box.box[2] * box.box[3] *
+                  (planned.kernel.multicast ? planned.kernel.cluster_m : 1),
+              64);
+  }
 }
 
 TEST(Fusion, QuantisedResultsTakeOrdinaryStores) {

@@ -1,0 +1,141 @@
+// complete(): all constants of a kernel, from a tile, the problem, the hardware and the wishes.
+#include <algorithm>
+#include <cmath>
+
+#include "fusion.hpp"
+#include "planner.hpp"
+
+namespace fastgemm {
+namespace {
+
+// The warp tile with the least shared-memory traffic among those that keep the accumulators in
+// registers and give the four schedulers of an SM a warp each.
+void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
+  if (k.family == Family::sm90) {
+    k.warp_m = wish.warp_m.value_or(k.block_m <= 64 ? k.block_m : k.block_m <= 192 ? 64 : 128);
+    k.warp_n = wish.warp_n.value_or(k.block_n);
+    return;
+  }
+  // Both operands transposed on the way from shared memory: their addresses take registers too.
+  const bool transposes_both = k.a_major == Major::mn && k.b_major == Major::mn;
+  const int most_accumulators = k.family == Family::sm80 && !transposes_both ? 128 : 64;
+  double best = 1e30;
+  for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
+    for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
+      if (k.block_m % m || k.block_n % n || wish.warp_m.value_or(m) != m ||
+          wish.warp_n.value_or(n) != n)
+        continue;
+      const int warps = k.block_m / m * (k.block_n / n);
+      const int accumulators = m * n / 32;
+      double traffic = 1.0 / m + 1.0 / n;
+      if (accumulators > most_accumulators) traffic += 10;
+      if (warps < 4) traffic += 4 - warps;
+      if (warps > 8) traffic += warps - 8;
+      if (traffic < best) {
+        best = traffic;
+        k.warp_m = m;
+        k.warp_n = n;
+      }
+    }
+  k.warp_m = wish.warp_m.value_or(k.warp_m);
+  k.warp_n = wish.warp_n.value_or(k.warp_n);
+}
+
+// As many stages as K has use for and shared memory has room for, with eight warps on an SM where
+// that many CTAs exist.
+int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
+  if (k.family < Family::sm80) return 2;
+  const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k * k.cluster_k;
+  const std::int64_t ctas_of_sm = ceil_div(ctas, hw.sms);
+  const int wanted =
+      k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
+  const auto resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, wanted));
+  const int room = std::min(hw.arch.shared_per_block,
+                            hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
+  // Two, four or as many as fit: a kernel for every K would be many kernels.
+  const std::int64_t k_tiles = k_tiles_of_cta(k, p);
+  const int most = k.family != Family::sm90 ? 6 : k_tiles <= 8 || k.block_k > 64 ? 8 : 16;
+  int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : most;
+  for (; stages > 2; --stages) {
+    k.num_stages = stages;
+    if (shared_bytes(k) <= room) break;
+  }
+  return stages;
+}
+
+// Rows of (cluster) tiles to walk together: those that make the tiles of one wave a square of D.
+int choose_raster_group(const KernelConfig& k, const HardwareSpec& hw) {
+  const double wave = static_cast<double>(hw.sms) * std::max(1, ctas_per_sm(k, hw)) / k.cluster();
+  const double rows = std::sqrt(wave * k.block_n * k.cluster_n / (k.block_m * k.cluster_m));
+  return rows < 3 ? 2 : rows < 6 ? 4 : rows < 12 ? 8 : 16;
+}
+
+}  // namespace
+
+KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
+                      const ProblemTraits& traits, const HardwareSpec& hw, const GemmConfig& wish) {
+  KernelConfig k;
+  k.family = family;
+  k.in = traits.in;
+  k.out = traits.out;
+  k.a_major = traits.a_major;
+  k.b_major = traits.b_major;
+  k.a_copy_bytes = traits.a_copy_bytes;
+  k.b_copy_bytes = traits.b_copy_bytes;
+  k.d_vector = traits.d_vector;
+  k.has_c = traits.has_c;
+  if (p.fusion) {
+    k.epilogue = p.fusion->epilogue;
+    k.epilogue_id = traits.epilogue_id;
+    k.epilogue_access = fused_access(p);
+    k.epilogue_transposed = p.fusion_transposed;
+  }
+  k.block_m = wish.block_m.value_or(t.block_m);
+  k.block_n = wish.block_n.value_or(t.block_n);
+  k.block_k = wish.block_k.value_or(t.block_k);
+  k.swizzle = wish.swizzle.value_or(true);
+  k.staged_stores = wish.staged_stores.value_or(true);
+  // A cluster shares tiles or K, not both.
+  k.cluster_k = wish.cluster_k.value_or(t.cluster_k);
+  k.cluster_m = wish.cluster_m.value_or(k.cluster_k > 1 ? 1 : t.cluster_m);
+  k.cluster_n = wish.cluster_n.value_or(k.cluster_k > 1 ? 1 : t.cluster_n);
+  const bool sm90 = family == Family::sm90;
+  // No split is empty: as many as asked for, or the most whose share of the k-tiles covers K.
+  k.split_k = wish.split_k.value_or(t.split_k);
+  if (k.split_k > 1 && k.block_k > 0) {
+    const std::int64_t k_tiles = std::max<std::int64_t>(ceil_div(p.k, k.block_k), 1);
+    k.split_k = static_cast<int>(std::min<std::int64_t>(k.split_k, k_tiles));
+    k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
+  }
+  k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
+  k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores &&
+                                          !k.finishes_apart() && !k.gate_along_m());
+  k.dependent_launch = wish.dependent_launch.value_or(sm90);
+  // Where a few tokens wait for their weights; of larger tiles the prefetch takes the copy engine
+  // longer than it gains.
+  k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && p.n <= 64 && k.block_n <= 64);
+  k.multicast = wish.multicast.value_or(k.cluster_m * k.cluster_n > 1);
+  k.num_stages = wish.num_stages.value_or(2);
+  k.raster_group = wish.raster_group.value_or(0);
+  if (family == Family::gemv) {  // nothing stays in shared memory, and D is a few elements
+    k.warp_m = wish.warp_m.value_or(k.block_m);
+    k.warp_n = wish.warp_n.value_or(t.warp_n);
+    k.num_stages = wish.num_stages.value_or(t.num_stages);
+    k.swizzle = wish.swizzle.value_or(false);
+    k.staged_stores = wish.staged_stores.value_or(false);
+    k.dependent_launch = wish.dependent_launch.value_or(hw.arch.tma_wgmma);
+    // The last columns are no whole 16 bytes.
+    if (k.b_major == Major::mn && p.n % 8 != 0) k.b_copy_bytes = 2;
+    return k;
+  }
+  // Gates and ups alternate in eights.
+  if (sm90 && k.gate_along_m()) k.block_m = wish.block_m.value_or((k.block_m + 15) / 16 * 16);
+  k.warp_m = k.warp_n = 16;
+  choose_warp_tile(k, wish);
+  if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
+  if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
+  if (!wish.raster_group) k.raster_group = choose_raster_group(k, hw);
+  return k;
+}
+
+}  // namespace fastgemm
