@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "docstrings.hpp"
+#include "emulate_call.hpp"
 #include "errors.hpp"
 #include "fastgemm/gemm.hpp"
 #include "fused_call.hpp"
@@ -340,24 +341,20 @@ void bind_runtime(nb::module_& m) {
         "logging.getLogger('fastgemm').");
 }
 
-// Messages go to fastgemm/_log.py, which imports logging only then. Python is gone before C++ is.
-void connect_log() {
-  set_log_hook([](LogLevel level, const std::string& message) {
-    nb::gil_scoped_acquire acquire;
-    try {
-      nb::module_::import_("fastgemm._log").attr("emit")(level == LogLevel::warning, message);
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("fastgemm: log message");
-    }
-  });
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { set_log_hook({}); }));
-}
-
 }  // namespace
 
 const GemmConfig* config_in(PyObject* object) {
   return nb::isinstance<GemmConfig>(object) ? nb::inst_ptr<GemmConfig>(object) : nullptr;
 }
+
+HardwareSpec hardware_in(PyObject* object) {
+  if (!object) return hardware("sm_80");
+  if (PyUnicode_Check(object)) return hardware(to_string(object));
+  if (nb::isinstance<HardwareSpec>(object)) return *nb::inst_ptr<HardwareSpec>(object);
+  throw InvalidType("arch is neither a name such as 'sm_80' nor a fastgemm.HardwareSpec");
+}
+
+PyObject* report_object(const EmulatorReport& report) { return nb::cast(report).release().ptr(); }
 
 }  // namespace fastgemm::python
 
@@ -383,9 +380,10 @@ NB_MODULE(_core, m) {
   bind_plan(m);
   bind_kernel(m);
   bind_runtime(m);
-  add_emulator(m.ptr());
+  add_emulator_classes(m.ptr());
   bind_xla(m);
   add_gemm_functions(m.ptr());
   m.attr("prepare") = nb::steal(make_prepare_function(m.ptr()));
+  m.attr("emulate") = nb::steal(make_emulate_function(m.ptr()));
   connect_log();
 }

@@ -1,11 +1,14 @@
-// The parts of the extension module that are bound in files of their own.
+// The parts of the extension module that stand in files of their own.
 #pragma once
 
 #include <Python.h>
 
 namespace fastgemm::python {
 
-void add_emulator(PyObject* module);
 void add_epilogue_class(PyObject* module);
+void add_emulator_classes(PyObject* module);
+
+// To the logger "fastgemm", until Python exits.
+void connect_log();
 
 }  // namespace fastgemm::python

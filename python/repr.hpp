@@ -1,7 +1,8 @@
-// How objects of the extension module are shown: "Type(field=value, ...)".
+// repr() of classes: "Name(field=value, ...)".
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <string>
 #include <vector>

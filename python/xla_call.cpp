@@ -12,10 +12,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "fastgemm/device_memory.hpp"
+#include "fastgemm/epilogue.hpp"
 #include "fastgemm/gemm.hpp"
 #include "fastgemm/kernel.hpp"
 #include "gemm_call.hpp"
@@ -69,24 +71,52 @@ void read_array(const char* role, void* data, DType dtype, const std::int64_t* e
   std::swap(x.strides[x.ndim - 2], x.strides[x.ndim - 1]);
 }
 
+struct Parameters {
+  float alpha = 1.0f, beta = 0.0f;
+  std::int32_t transpose_a = 0, transpose_b = 0, bias = 0;
+  std::int64_t config = 0;
+  std::string_view activation;  // empty: none
+};
+
+// The epilogue of a third operand and an activation; parsed once for each kind.
+std::shared_ptr<const Epilogue> epilogue_of(bool has_c, bool bias, const std::string& activation) {
+  static auto& mutex = *new std::mutex;
+  static auto& known =
+      *new std::map<std::tuple<bool, bool, std::string>, std::shared_ptr<const Epilogue>>;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& epilogue = known[{has_c, bias, activation}];
+  if (!epilogue) {
+    NamedParts parts;
+    parts.activation = activation;
+    if (has_c)
+      (bias ? parts.bias : parts.c) = bias ? NamedParts::As::column : NamedParts::As::element;
+    epilogue = parse_epilogue(named_expression(parts), {bias ? "bias" : "c"});
+  }
+  return epilogue;
+}
+
 struct Product {
-  Operand a, b, c, out;
+  Operand a, b, c, out;  // c: C, or a bias
   bool has_c = false;
   Matmul matmul;
 
-  void place() {
+  // Without an activation, C is the kernel's own.
+  void place(const Parameters& parameters) {
+    matmul.alpha = parameters.alpha;
     matmul.shape = matmul_shape(a, b);
     matmul.a = place_a(matmul.shape, a);
     matmul.b = place_b(matmul.shape, b);
-    if (has_c) matmul.c = place_c(matmul.shape, c);
     matmul.d = place_out(matmul.shape, out);
+    if (parameters.bias || !parameters.activation.empty()) {
+      matmul.epilogue = epilogue_of(has_c, parameters.bias, std::string(parameters.activation));
+      for (const Epilogue::Array& array : matmul.epilogue->arrays)
+        matmul.arrays.push_back(place_array(matmul.shape, c, array));
+      if (!matmul.epilogue->numbers.empty()) matmul.numbers = {parameters.beta};
+    } else if (has_c) {
+      matmul.beta = parameters.beta;
+      matmul.c = place_c(matmul.shape, c);
+    }
   }
-};
-
-struct Parameters {
-  float alpha = 1.0f, beta = 0.0f;
-  std::int32_t transpose_a = 0, transpose_b = 0;
-  std::int64_t config = 0;
 };
 
 Parameters read_attributes(const xla::Attributes& attributes) {
@@ -96,13 +126,18 @@ Parameters read_attributes(const xla::Attributes& attributes) {
     into = *static_cast<std::decay_t<decltype(into)>*>(scalar->value);
   };
   for (std::int64_t i = 0; i < attributes.count; ++i) {
-    if (attributes.types[i] != xla::AttributeType::scalar) continue;
     const std::string_view name(attributes.names[i]->data, attributes.names[i]->size);
+    if (name == "activation" && attributes.types[i] == xla::AttributeType::string) {
+      const auto* text = static_cast<const xla::ByteSpan*>(attributes.values[i]);
+      parameters.activation = {text->data, text->size};
+    }
+    if (attributes.types[i] != xla::AttributeType::scalar) continue;
     const auto* scalar = static_cast<const xla::Scalar*>(attributes.values[i]);
     if (name == "alpha") take(scalar, xla::DataType::f32, parameters.alpha);
     if (name == "beta") take(scalar, xla::DataType::f32, parameters.beta);
     if (name == "transpose_a") take(scalar, xla::DataType::s32, parameters.transpose_a);
     if (name == "transpose_b") take(scalar, xla::DataType::s32, parameters.transpose_b);
+    if (name == "bias") take(scalar, xla::DataType::s32, parameters.bias);
     if (name == "config") take(scalar, xla::DataType::s64, parameters.config);
   }
   return parameters;
@@ -150,9 +185,7 @@ void call(const xla::CallFrame& frame) {
   product.has_c = given.count == 3;
   if (product.has_c) read_buffer("c", given.buffers[2], false, product.c);
   read_buffer("out", results.buffers[0], false, product.out);
-  product.matmul.alpha = parameters.alpha;
-  product.matmul.beta = product.has_c ? parameters.beta : 0.0f;
-  product.place();
+  product.place(parameters);
 
   const GemmConfig config = config_numbered(parameters.config);
   const std::optional<Stream> stream = stream_of(frame);
@@ -224,11 +257,13 @@ using Shape = std::vector<std::int64_t>;
 
 bool compile_product(const Shape& a, const Shape& b, const std::optional<Shape>& c,
                      bool transpose_a, bool transpose_b, const std::string& in,
-                     const std::string& out, std::int64_t config_number,
+                     const std::string& out, const std::string& c_type, bool bias,
+                     const std::string& activation, std::int64_t config_number,
                      const std::vector<int>& load_on) {
   offer_nvrtc_folders();
   const nb::gil_scoped_release release;
   const DType in_dtype = dtype_from_name(in), out_dtype = dtype_from_name(out);
+  const DType c_dtype = dtype_from_name(c_type);
   const auto read = [](const char* role, const Shape& shape, bool transposed, DType dtype,
                        Operand& into) {
     read_array(role, nullptr, dtype, shape.data(), shape.size(), transposed, into);
@@ -237,13 +272,16 @@ bool compile_product(const Shape& a, const Shape& b, const std::optional<Shape>&
   read("a", a, transpose_a, in_dtype, product.a);
   read("b", b, transpose_b, in_dtype, product.b);
   product.has_c = c.has_value();
-  if (c) read("c", *c, false, out_dtype, product.c);
-  product.matmul.beta = c ? 1.0f : 0.0f;
+  if (c) read("c", *c, false, c_dtype, product.c);
   const MatmulShape shape = matmul_shape(product.a, product.b);
   Shape result(shape.result_ndim());
   shape.result_shape(result.data());
   read("out", result, false, out_dtype, product.out);
-  product.place();
+  Parameters parameters;
+  parameters.beta = 1.0f;
+  parameters.bias = bias;
+  parameters.activation = activation;
+  product.place(parameters);
 
   const GemmConfig config = config_numbered(config_number);
   const std::vector<HardwareSpec> gpus = devices();

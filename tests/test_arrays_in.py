@@ -251,6 +251,7 @@ def test_conversions_leave_nothing_behind(framework):
         gc.collect()
 
     calls(1000)
+    gc.collect()
     references = sys.getrefcount(a), sys.getrefcount(out), sys.getrefcount(None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     calls(20_000)

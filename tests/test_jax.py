@@ -80,6 +80,17 @@ def test_addends_where_a_vector_lacks_a_dimension():
     exactly(fj.gemm(a, b, c=c), a @ b + c)
 
 
+def test_biases_of_every_shape_and_dtype():
+    a, b, v = integers(3, 4, 8), integers(8, 6, seed=1), integers(8, seed=3)
+    for shape in ((6,), (1, 6), (3, 1, 6), (4, 1), (1,), ()):
+        for dtype in ("float16", "float32"):
+            bias = integers(*shape, dtype=dtype, seed=2)
+            exactly(fj.gemm(a, b, bias=bias, activation="relu"), jax.nn.relu(a @ b + bias))
+    for left, right, shape in ((v, b, (6,)), (a, v, (4,)), (v, v, ())):
+        bias = integers(*shape, seed=2)
+        exactly(fj.gemm(left, right, bias=bias), left @ right + bias)
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 def test_linear_layers_and_their_gradients(activation):
     x, weight = integers(5, 8, dtype="bfloat16"), integers(6, 8, dtype="bfloat16", seed=1)

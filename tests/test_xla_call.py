@@ -64,7 +64,9 @@ def test_xla_calls_the_handler_with_the_product(driver):
     both = {"transpose_a": np.int32(1), "transpose_b": np.int32(1)}
     d = jax.jit(lambda a, b: call(a, b, None, (4, 6), "float32", **both))(a, b)
     exactly(d, 0.5 * (a.T @ b.T))
-    assert driver.launches == 2
+    fused = {**both, "bias": np.int32(1), "activation": "gelu"}
+    jax.jit(lambda a, b, c: call(a, b, c, (4, 6), "float32", **fused))(a, b, c[0])
+    assert driver.launches == 3
     with pytest.raises(Exception, match=r"a of shape \(8, 4\) and b of shape \(6, 8\)"):
         call(a, b, None, (8, 8), "bfloat16")
     with pytest.raises(Exception, match="in another process with a GemmConfig"):
@@ -84,5 +86,11 @@ def test_kernels_are_compiled_when_a_program_is_lowered(driver):
     lowered(1, add=1)
     assert fastgemm.cache_info().compiles == 1
     assert "@fastgemm_product_with_workspace(" in lowered(2)
-    assert fastgemm.cache_info().compiles == 2
+    text = lowered_for_gpus(
+        lambda a, w: fj.linear(a, w, a[0, :64], activation="gelu"), a, weight
+    )
+    assert "bias = 1 : i32" in text
+    assert 'activation = "gelu"' in text
+    assert "erf" not in text
+    assert fastgemm.cache_info().compiles == 3
     assert driver.loads == driver.launches == 0

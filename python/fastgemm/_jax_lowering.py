@@ -16,7 +16,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib.xla_client import CustomCallTargetTraits
 
 from . import _core
-from ._jax_primitive import local_p, product_p, reference
+from ._jax_primitive import finish, local_p, product_p, reference
 
 
 def _without_mesh():
@@ -85,11 +85,9 @@ def _partition(static, mesh, arguments, result):
         with _without_mesh():
             if not added:
                 return local_p.bind(a, b, *c, **local)
-            wide = {**local, "out_dtype": jnp.dtype("float32")}
-            total = jax.lax.psum(local_p.bind(a, b, **wide), added)
-            if c:
-                total = total + static["beta"] * c[0].astype(jnp.float32)
-            return total.astype(static["out_dtype"])
+            bare = {"bias": False, "activation": None, "out_dtype": jnp.dtype("float32")}
+            sums = jax.lax.psum(local_p.bind(a, b, **{**local, **bare}), added)
+            return finish(sums, *c, **static)
 
     return mesh, compute, sharding(d), tuple(sharding(dims) for dims in names)
 
@@ -126,6 +124,8 @@ def _on_gpu(
     transpose_a,
     transpose_b,
     out_dtype,
+    bias,
+    activation,
     config,
     **_,
 ):
@@ -139,6 +139,9 @@ def _on_gpu(
         transpose_b,
         str(ctx.avals_in[0].dtype),
         str(out_dtype),
+        str(ctx.avals_in[-1].dtype),
+        bias,
+        activation or "",
         number,
         _local_gpus(),
     )
@@ -149,6 +152,8 @@ def _on_gpu(
         beta=np.float32(beta),
         transpose_a=np.int32(transpose_a),
         transpose_b=np.int32(transpose_b),
+        bias=np.int32(bias),
+        activation=activation or "",
         config=np.int64(number),
     )
 

@@ -1,8 +1,8 @@
 """The product as a JAX primitive: its type, derivatives and vmap.
 
-Operands have the same rank: (batch..., m, k), (batch..., k, n) and, if there is one, C that
-broadcasts to (batch..., m, n). A batch dimension of 1 is broadcast. With `summed`, products are
-added over the batch: the result has 1 there.
+Operands have the same rank: (batch..., m, k), (batch..., k, n) and, if there is one, a C or a bias
+that broadcasts to (batch..., m, n). A batch dimension of 1 is broadcast. With `summed`, products
+are added over the batch: the result has 1 there.
 """
 
 import functools
@@ -10,6 +10,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -47,10 +48,17 @@ def _vary(x, axes):
 
 # What it computes, with XLA's own operations.
 
+ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+    "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
+    "silu": jax.nn.silu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+}
 
-def reference(
-    a, b, *c, alpha, beta, transpose_a, transpose_b, out_dtype, out_sharding, summed, config
-):
+
+def reference(a, b, *c, alpha, transpose_a, transpose_b, out_sharding, summed, config, **epilogue):
     a = a.mT if transpose_a else a
     b = b.mT if transpose_b else b
     how = {"preferred_element_type": jnp.float32}
@@ -63,9 +71,15 @@ def reference(
         if out_sharding is not None:
             how["out_sharding"] = out_sharding
         d = jnp.matmul(a, b, **how)
-    d = alpha * d
+    return finish(alpha * d, *c, **epilogue)
+
+
+def finish(d, *c, beta, bias, activation, out_dtype, **_):
+    """What is done with float32 sums."""
     if c:
-        d = d + beta * c[0].astype(jnp.float32)
+        d = d + (1.0 if bias else beta) * c[0].astype(jnp.float32)
+    if activation is not None:
+        d = ACTIVATIONS[activation](d)
     return d.astype(out_dtype)
 
 
@@ -128,23 +142,31 @@ def _to_b(d, a, b, *, transpose_a, transpose_b, out_dtype, **static):
 ad.defbilinear(product_p, _to_a, _to_b)
 
 
-def with_addend(static, a, b, c):
-    """D = alpha A B + beta C, which is linear in C."""
+def with_epilogue(static, *operands):
+    """D = activation(alpha A B + beta C): C is differentiated as what it is added to, and the
+    activation as one of XLA's, of the rounded sum."""
+    no_epilogue = {**static, "bias": False, "activation": None}
 
     @jax.custom_jvp
-    def product(a, b, c):
-        return bind(a, b, c, **static)
+    def product(*operands):
+        return bind(*operands, **static)
 
-    @product.defjvp
     def product_jvp(primals, tangents):
-        (a, b, c), (da, db, dc) = primals, tangents
-        plain = {**static, "beta": 1.0}
-        d = product(a, b, c)
-        added = (static["beta"] * dc.astype(jnp.float32)).astype(d.dtype)
-        tangent = bind(da, b, **plain) + bind(a, db, **plain) + added
-        return d, tangent
+        a, b, *c = primals
+        d = bind(a, b, *c, **{**static, "activation": None})
+        da, db, *dc = (None if isinstance(t, SymbolicZero) else t for t in tangents)
+        parts = [] if da is None else [bind(da, b, **no_epilogue)]
+        parts += [] if db is None else [bind(a, db, **no_epilogue)]
+        if dc and dc[0] is not None:
+            scale = 1.0 if static["bias"] else static["beta"]
+            parts.append((scale * dc[0].astype(jnp.float32)).astype(d.dtype))
+        tangent = jnp.broadcast_to(sum(parts), d.shape) if parts else jnp.zeros_like(d)
+        if static["activation"] is None:
+            return d, tangent
+        return jax.jvp(ACTIVATIONS[static["activation"]], (d,), (tangent,))
 
-    return product(a, b, c)
+    product.defjvp(product_jvp, symbolic_zeros=True)
+    return product(*operands)
 
 
 # vmap: the mapped dimension becomes the first batch dimension.

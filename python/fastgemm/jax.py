@@ -5,23 +5,14 @@ Elsewhere it is XLA's own dot with float32 sums, rounded once, so that programs 
 without a GPU.
 """
 
-import jax
 import jax.numpy as jnp
 
 from . import _jax_lowering  # noqa: F401  tells JAX how to lower the primitive
 from ._frameworks import dtype_name
-from ._jax_primitive import bind, with_addend
+from ._jax_primitive import ACTIVATIONS, bind, with_epilogue
 
 __all__ = ["gemm", "linear"]
 
-ACTIVATIONS = {
-    "relu": jax.nn.relu,
-    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
-    "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
-    "silu": jax.nn.silu,
-    "sigmoid": jax.nn.sigmoid,
-    "tanh": jnp.tanh,
-}
 _LOW = ("float16", "bfloat16")
 
 
@@ -44,20 +35,24 @@ def gemm(
 
     Shapes, dtypes and config are those of fastgemm.gemm(). transpose_a and transpose_b say that
     the last two dimensions are stored the other way round: inside of jit, `b.T` would be a copy.
-    The activation is XLA's, after the product was rounded. With arrays that are split over devices,
-    each computes its part; where k is split, float32 sums are added before they are rounded. With a
-    mesh of explicit axes, out_sharding is as for jnp.matmul.
+    Bias and activation are part of the kernel; where the product is differentiated, the activation
+    is XLA's, after the sum was rounded. With arrays that are split over devices, each computes its
+    part; where k is split, float32 sums are added before they are rounded. With a mesh of explicit
+    axes, out_sharding is as for jnp.matmul.
     """
     a, b = jnp.asarray(a), jnp.asarray(b)
-    if bias is not None:
-        if c is not None:
-            raise ValueError("bias and c are both given; pass one")
-        c, beta = bias, 1.0
-    c = None if c is None else jnp.asarray(c)
-    out_dtype = _checked_dtypes(a, b, c, out_dtype)
-    shape = _result_shape(a, b, transpose_a, transpose_b)
+    if bias is not None and c is not None:
+        raise ValueError("bias and c are both given; pass one")
     if beta is not None and c is None:
         raise ValueError("beta is given without c; pass the array that it multiplies as c=")
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(
+            f"unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}"
+        )
+    addend = c if bias is None else bias
+    addend = None if addend is None else jnp.asarray(addend)
+    out_dtype = _checked_dtypes(a, b, None if c is None else addend, out_dtype)
+    shape = _result_shape(a, b, transpose_a, transpose_b)
 
     left = a[None, :] if a.ndim == 1 else a
     right = b[:, None] if b.ndim == 1 else b
@@ -65,19 +60,25 @@ def gemm(
     static = {
         "alpha": float(alpha),
         "beta": 1.0 if beta is None else float(beta),
+        "bias": bias is not None,
+        "activation": activation,
         "transpose_a": bool(transpose_a) and a.ndim > 1,
         "transpose_b": bool(transpose_b) and b.ndim > 1,
         "out_dtype": out_dtype,
         "out_sharding": out_sharding,
         "config": config,
     }
-    left, right = _of_rank(left, rank), _of_rank(right, rank)
-    if c is None:
-        d = bind(left, right, **static)
-    else:
-        d = with_addend(static, left, right, _of_rank(_as_matrices(c, a, b, shape), rank))
-    d = d.reshape(shape)
-    return d if activation is None else _activation(activation)(d)
+    operands = [left, right]
+    if addend is not None:
+        addend = _as_matrices(addend, a, b, shape)
+        columns = right.shape[-2 if static["transpose_b"] else -1]
+        if static["bias"] and addend.shape[-2:] != (1, columns):
+            static["bias"], addend = False, addend.astype(out_dtype)
+        operands.append(addend)
+    operands = [_of_rank(x, rank) for x in operands]
+    fused = addend is not None or activation is not None
+    d = with_epilogue(static, *operands) if fused else bind(*operands, **static)
+    return d.reshape(shape)
 
 
 def linear(x, weight, bias=None, *, activation=None, out_dtype=None, config=None):
@@ -147,8 +148,3 @@ def _as_matrices(c, a, b, shape):
         c = jnp.expand_dims(c, -2)
     return _of_rank(c, max(c.ndim, 2))
 
-
-def _activation(name):
-    if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {name!r}; known are {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[name]

@@ -24,14 +24,15 @@ class Fault:
     arch: str = "sm_80"
     shape: tuple = (70, 50, 200)
     config: dict = field(default_factory=dict)
+    times: int = 1  # that `old` stands in the file; all are replaced
 
 
-def sm80(file, old, new, *kinds, shape=(70, 50, 200), **config):
-    return Fault(file, old, new, kinds, "sm_80", shape, {**SMALL_SM80, **config})
+def sm80(file, old, new, *kinds, shape=(70, 50, 200), times=1, **config):
+    return Fault(file, old, new, kinds, "sm_80", shape, {**SMALL_SM80, **config}, times)
 
 
-def sm90(file, old, new, *kinds, shape=(200, 136, 328), **config):
-    return Fault(file, old, new, kinds, "sm_90", shape, {**SMALL_SM90, **config})
+def sm90(file, old, new, *kinds, shape=(200, 136, 328), times=1, **config):
+    return Fault(file, old, new, kinds, "sm_90", shape, {**SMALL_SM90, **config}, times)
 
 
 def gemv(file, old, new, *kinds, shape=(3, 72, 1600)):
@@ -216,24 +217,30 @@ FAULTS = {
         KERNEL_90, "    ptx::griddepcontrol_wait();\n", "", "race"
     ),
     "partial sums are read before they are written": sm90(
-        "reduce_splits.cuh",
-        "ptx::griddepcontrol_wait();\n\n  const i64 vectors",
-        "{}\n  const i64 vectors",
-        "race",
-        split_k=2,
+        "reduce_splits.cuh", "ptx::griddepcontrol_wait();", "{}", "race", split_k=2, times=2
     ),
     "an epilogue reads beyond a row": sm90(
         OPERANDS, "p + (i < valid ? i : 0) * stride", "p + i * stride", "out of bounds", **FUSED
     ),
     "an epilogue keeps what is beyond a row": sm90(
-        OPERANDS, "if (i < valid) ptx::st_global", "ptx::st_global", "race", "out of bounds", **FUSED
+        OPERANDS,
+        "if (i < valid) ptx::st_global",
+        "ptx::st_global",
+        "race",
+        "out of bounds",
+        **FUSED,
     ),
     "an epilogue's row is the one above": sm90(
         OPERANDS, "load_one<Element>(first_ + row *", "load_one<Element>(first_ + (row ^ 1) *",
         "wrong", **FUSED,
     ),
     "a split is left out": sm80(
-        "reduce_splits.cuh", "split < p.splits", "split + 1 < p.splits", "wrong", split_k=3
+        "reduce_splits.cuh",
+        "split < p.splits",
+        "split + 1 < p.splits",
+        "wrong",
+        split_k=3,
+        times=2,
     ),
     "more registers than there are": sm90(
         KERNEL_90,

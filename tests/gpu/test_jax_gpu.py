@@ -82,6 +82,25 @@ def test_addends_and_vmap(jax, fj, integers):
     exactly(d, (expected + np.asarray(bias, np.float64)).astype(d.dtype))
 
 
+@pytest.mark.parametrize("shape", [(64, 128), (3, 16, 128), (128,)])
+def test_bias_and_activation_are_part_of_the_kernel(jax, fj, integers, shape):
+    x, weight, bias = integers(*shape), integers(48, 128, seed=1), integers(48, seed=2)
+    wide = [np.asarray(t, np.float64) for t in (x, weight, bias)]
+    expected = np.maximum(wide[0] @ wide[1].T + wide[2], 0)
+
+    def layer(x, weight, bias):
+        return fj.linear(x, weight, bias, activation="relu", out_dtype="float32")
+
+    exactly(jax.jit(layer)(x, weight, bias), expected)
+    gradient = jax.jit(jax.grad(lambda bias: layer(x, weight, bias).sum()))(bias)
+    exactly(gradient, (expected > 0).reshape(-1, 48).sum(0).astype(bias.dtype))
+    d = jax.jit(lambda x, w, c: fj.gemm(x, w, c=c, beta=-2.0, activation="relu", transpose_b=True))(
+        x, weight, bias
+    )
+    relu = np.maximum(wide[0] @ wide[1].T - 2 * wide[2], 0)
+    exactly(d, relu.astype(x.dtype))
+
+
 @pytest.mark.parametrize("split_k", [1, 4])
 def test_with_and_without_a_workspace(jax, fj, integers, split_k):
     a, b = integers(64, 8192), integers(8192, 64, seed=1)

@@ -99,6 +99,20 @@ def test_compiled(torch, ft, integers, mode):
             assert torch.equal(compiled(x, weight, bias), expected)
 
 
+def test_bias_and_activation_are_part_of_the_kernel(torch, ft, integers):
+    torch._dynamo.reset()
+    x, weight, bias = integers(16, 128), integers(48, 128, seed=1), integers(48, seed=2)
+    expected = torch.relu(x.double() @ weight.double().T + bias.double()).half()
+    compiled = torch.compile(ft.linear, fullgraph=True)
+    for layer in (fastgemm.linear, ft.linear, compiled):
+        assert torch.equal(layer(x, weight, bias, activation="relu"), expected)
+    weight.requires_grad_()
+    recorded = fastgemm.linear(x, weight, bias, activation="relu")
+    assert torch.equal(recorded, expected)
+    recorded.sum().backward()
+    assert torch.equal(weight.grad, ((expected > 0).double().T @ x.double()).half())
+
+
 def test_compiled_training(torch, ft, integers):
     torch._dynamo.reset()
     grads = []

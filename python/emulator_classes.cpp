@@ -1,30 +1,18 @@
-// The emulator's report, and the function fastgemm.emulate.
+// The classes that emulate() answers with.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "docstrings.hpp"
-#include "emulate_call.hpp"
-#include "fastgemm/error.hpp"
+#include "fastgemm/emulate.hpp"
 #include "module_parts.hpp"
-#include "py_ref.hpp"
 #include "repr.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace nanobind::literals;
 
 namespace fastgemm::python {
 
-HardwareSpec hardware_in(PyObject* object) {
-  if (!object) return hardware("sm_80");
-  if (PyUnicode_Check(object)) return hardware(to_string(object));
-  if (nb::isinstance<HardwareSpec>(object)) return *nb::inst_ptr<HardwareSpec>(object);
-  throw InvalidType("arch is neither a name such as 'sm_80' nor a fastgemm.HardwareSpec");
-}
-
-PyObject* report_object(const EmulatorReport& report) { return nb::cast(report).release().ptr(); }
-
-void add_emulator(PyObject* module) {
+void add_emulator_classes(PyObject* module) {
   nb::module_ m = nb::borrow<nb::module_>(module);
   nb::class_<InstructionCounts> counts(m, "InstructionCounts", instruction_counts_docstring);
   counts.def_ro("name", &InstructionCounts::name)
@@ -57,7 +45,6 @@ void add_emulator(PyObject* module) {
       .def("__repr__", [](const EmulatorReport& r) {
         return "<fastgemm.EmulatorReport " + r.arch + ": " + r.config + ">";
       });
-  m.attr("emulate") = nb::steal(make_emulate_function(module));
 }
 
 }  // namespace fastgemm::python
