@@ -42,6 +42,8 @@ def gemv(file, old, new, *kinds, shape=(3, 72, 1600)):
 LOOP_80, LOOP_90 = "mainloop_sm80.cuh", "mainloop_sm90.cuh"
 KERNEL_90, EPILOGUE_90 = "gemm_kernel_sm90.cuh", "epilogue_sm90.cuh"
 SUM_90 = "cluster_sum.cuh"
+OPERANDS = "epilogue_operands.cuh"
+FUSED = dict(shape=(70, 85, 64), fused=True)
 
 FAULTS = {
     "cp.async is not waited for": sm80(
@@ -216,6 +218,21 @@ FAULTS = {
     ),
     "partial sums are read before they are written": sm90(
         "reduce_splits.cuh", "ptx::griddepcontrol_wait();", "{}", "race", split_k=2, times=2
+    ),
+    "an epilogue reads beyond a row": sm90(
+        OPERANDS, "p + (i < valid ? i : 0) * stride", "p + i * stride", "out of bounds", **FUSED
+    ),
+    "an epilogue keeps what is beyond a row": sm90(
+        OPERANDS,
+        "if (i < valid) ptx::st_global",
+        "ptx::st_global",
+        "race",
+        "out of bounds",
+        **FUSED,
+    ),
+    "an epilogue's row is the one above": sm90(
+        OPERANDS, "load_one<Element>(first_ + row *", "load_one<Element>(first_ + (row ^ 1) *",
+        "wrong", **FUSED,
     ),
     "a split is left out": sm80(
         "reduce_splits.cuh",

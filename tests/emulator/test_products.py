@@ -59,6 +59,9 @@ KNOBS_SM90 = {
     "swapped, 256 deep": dict(swap_ab=True, block_k=256, block_m=64, block_n=16),
     "swapped, 48 wide, 2x1": dict(swap_ab=True, block_n=48, cluster_m=2),
     "swapped, ordinary stores": dict(swap_ab=True, tma_stores=False),
+    "56 rows": dict(block_m=112, warp_m=56),
+    "48 rows, K shared by 4": dict(block_m=48, block_n=64, cluster_k=4),
+    "swapped, 8 rows": dict(swap_ab=True, block_m=8, block_n=32),
     "swapped, 16 rows": dict(swap_ab=True, block_m=16, block_n=32),
     "swapped, twice 32 rows, K shared by 2": dict(
         swap_ab=True, block_m=64, warp_m=32, block_n=16, cluster_k=2
@@ -97,7 +100,7 @@ def test_the_families_of_older_gpus(arch, layout, knob):
 @pytest.mark.parametrize("layout, knob", layouts_of(KNOBS_SM90))
 def test_every_knob_of_sm90(layout, knob):
     fields = {**SM90, **KNOBS_SM90[knob]}
-    if fields["block_n"] % 64 or fields["block_m"] < 64:  # MN-major: whole boxes of 64
+    if fields["block_n"] % 64 or fields["block_m"] % 64:  # MN-major: whole boxes of 64
         layout = "nt"
     depth = fields.get("block_k", 64)
     step = 8 if depth == 64 else 64  # deeper k-tiles take whole 64s
@@ -131,8 +134,9 @@ def test_results_of_every_dtype_order_and_alignment(arch, out_transposed):
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_few_rows_without_tensor_cores(arch, layout):
-    for m, n, k in ((1, 100, 600), (4, 72, 1608), (8, 33, 70)):
-        for gap in (8, 1):
+    for gap in (8, 1):
+        most = 8 if gap == 1 or layout[1] == "t" else 4  # registers of wide reads across k
+        for m, n, k in ((1, 100, 600), (4, 72, 1608), (most, 33, 70)):
             product(m, n, k, layout=layout, arch=arch, gap=gap, family="gemv")
 
 
@@ -142,6 +146,31 @@ def test_operands_that_are_copied_first(arch, layout):
     for gap in (1, 3):
         product(70, 50, 201, layout=layout, arch=arch, gap=gap, repack_a=True, repack_b=True)
     product(70, 50, 201, layout=layout, arch=arch, gap=1, repack_a=True, split_k=2)
+
+
+FUSED = {
+    "sm80": ("sm_80", dict(block_m=64, block_n=64)),
+    "sm80, split in 3": ("sm_80", dict(block_m=64, block_n=64, block_k=32, split_k=3)),
+    "gemv": ("sm_80", dict(family="gemv")),
+    "sm90": ("sm_90", SM90),
+    "sm90, 2x1": ("sm_90", dict(SM90, cluster_m=2)),
+    "sm90, 56 rows": ("sm_90", dict(SM90, block_m=112, warp_m=56)),
+    "sm90, 48 rows": ("sm_90", dict(SM90, block_m=48, block_n=64)),
+    "sm90, swapped, 8 rows": ("sm_90", dict(SM90, swap_ab=True, block_m=8, block_n=32)),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_an_epilogue_with_arrays_of_every_kind_at_the_edges(name):
+    arch, config = FUSED[name]
+    m = 2 if name == "gemv" else 130
+    copies = {}
+    if arch == "sm_90":
+        config = dict(config, family="sm90")
+        copies = dict(repack_a=True, repack_b=True)
+    product(m, 85, 192, arch=arch, fused=True, alpha=0.5, **config)
+    options = {**config, **copies, "gap": 1, "out_transposed": True, "seed": 1}
+    product(m, 85, 192, arch=arch, fused=True, **options)
 
 
 @pytest.mark.parametrize("gap", [1, 2, 4, 8])
