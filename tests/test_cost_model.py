@@ -1,0 +1,68 @@
+"""The planner's picks against what was measured on an H200: bench/results/h200_candidates.json."""
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+import fastgemm
+import pytest
+
+MEASURED = Path(__file__).parents[1] / "bench" / "results" / "h200_candidates.json"
+
+
+@pytest.fixture(scope="module")
+def measured():
+    results = json.loads(MEASURED.read_text())
+    fields = results["columns"][:-1]
+
+    def kernels(row):
+        return [(dict(zip(fields, values, strict=True)), us) for *values, us in row["measured"]]
+
+    return [(row, kernels(row)) for row in results["rows"]]
+
+
+def plan_of(row, config=None):
+    shape = row["m"], row["n"], row["k"]
+    return fastgemm.plan(*shape, dtype="bfloat16", arch="H200", config=config)
+
+
+def microseconds_of_pick(row, kernels):
+    """Of the planner's pick, as measured; None where it was not."""
+    pick = plan_of(row).config
+    for fields, us in kernels:
+        if all(getattr(pick, name) == value for name, value in fields.items()):
+            return us
+    return None
+
+
+def test_picks_are_close_to_the_best_that_was_measured(measured):
+    losses = []
+    for row, kernels in measured:
+        us = microseconds_of_pick(row, kernels)
+        if us is not None:
+            losses.append(math.log(us / min(us for _, us in kernels)))
+    print(f"{len(losses)} of {len(measured)} picks measured, mean loss {statistics.mean(losses)}")
+    assert len(losses) >= 0.75 * len(measured)
+    assert statistics.mean(losses) < 0.025
+    assert max(losses) < math.log(1.35)
+
+
+def test_predictions_order_the_kernels_of_a_product(measured):
+    """Of two kernels that took a fifth more or less than each other, the model knows which."""
+    right = wrong = 0
+    for row, kernels in measured:
+        predicted = []
+        for fields, us in kernels:
+            try:
+                plan = plan_of(row, fastgemm.GemmConfig(**fields))
+            except ValueError:  # a limit that has been drawn since
+                continue
+            predicted.append((plan.cost["total_us"], us))
+        for i, (guess, us) in enumerate(predicted):
+            for other_guess, other in predicted[:i]:
+                if max(us, other) > 1.2 * min(us, other):
+                    right += (guess < other_guess) == (us < other)
+                    wrong += (guess < other_guess) != (us < other)
+    print(f"{right} of {right + wrong} pairs in the right order")
+    assert right > 0.9 * (right + wrong)
