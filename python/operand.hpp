@@ -90,6 +90,7 @@ class Operand {
   void set_rank(long long rank);
   bool empty() const;
   void check_address() const;
+  [[noreturn]] void refuse_dtype(const std::string& found) const;
 
   dlpack::ManagedTensor* managed_ = nullptr;
   dlpack::ManagedTensorVersioned* versioned_ = nullptr;
