@@ -14,6 +14,13 @@ double copy_instructions(int copy_bytes) {
   return copy_bytes == 16 ? 6 : copy_bytes > 2 ? 16.0 / copy_bytes * 6 : 8 * 8;
 }
 
+// Every element of every operand once.
+double least_bytes(const GemmProblem& p) {
+  const double inputs = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2;
+  const double outputs = static_cast<double>(p.d_rows()) * p.d_cols() * size_of(p.d.dtype);
+  return (inputs + outputs * (p.has_c() ? 2 : 1)) * static_cast<double>(p.batch);
+}
+
 Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double ctas = block_tiles(c, p);
@@ -25,13 +32,10 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
-  const double unique =
-      (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2 +
-      static_cast<double>(p.d_rows()) * p.d_cols() * size_of(p.d.dtype) * (p.has_c() ? 2 : 1);
   // With few CTAs an SM, some SMs have read their share before others.
   const double uneven =
       c.b_major == Major::k ? 1 + std::max(0.9 * hw.sms / ctas - 0.1, 0.0) / c.block_m : 1;
-  r.dram_us = unique * static_cast<double>(p.batch) / (0.97 * hw.dram_gbps * 1e3) * uneven;
+  r.dram_us = least_bytes(p) / (0.97 * hw.dram_gbps * 1e3) * uneven;
 
   // B's bytes through the port of the busiest SM: what its lanes keep under way while memory is
   // busy, 1500 cycles, 64 a cycle at most. A comes from L1 but for the first CTA.
@@ -123,14 +127,10 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   r.copy_us = tiles_of_busiest_sm * k_tiles * copies / cycles_per_us;
   const double latency_us = rounds * k_tiles * latency / cycles_per_us;
 
-  const double unique =
-      (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * in_size +
-      static_cast<double>(p.d_rows()) * p.d_cols() * out_size * (p.has_c() ? 2 : 1);
-  const double dram_bytes = unique * static_cast<double>(p.batch);
   // Persistent CTAs draw their share of the data sheet's rate each: SMs without a tile leave theirs
   // unused. Others reach 0.95 of it.
   const double idle = sm90 ? tiles_of_busiest_sm * hw.sms / tiles : 1 / 0.95;
-  r.dram_us = dram_bytes / (hw.dram_gbps * 1e3) * idle;
+  r.dram_us = least_bytes(p) / (hw.dram_gbps * 1e3) * idle;
 
   // L2 feeds an SM 66 bytes a cycle.
   r.l2_us = tiles_of_busiest_sm * k_tiles * fetched_bytes / 66 / cycles_per_us;
