@@ -6,22 +6,7 @@ import fastgemm
 import numpy as np
 import pytest
 from jax_arrays import exactly, fj, integers, jax, jnp, on_the_host  # noqa: F401
-
-SHAPES = [
-    ((4, 8), (8, 6)),
-    ((8,), (8,)),
-    ((8,), (8, 6)),
-    ((4, 8), (8,)),
-    ((3, 4, 8), (8, 6)),
-    ((3, 4, 8), (8,)),
-    ((4, 8), (3, 8, 6)),
-    ((8,), (3, 8, 6)),
-    ((3, 4, 8), (3, 8, 6)),
-    ((2, 1, 4, 8), (3, 8, 6)),
-    ((2, 1, 4, 8), (1, 3, 8, 6)),
-    ((0, 8), (8, 6)),
-    ((4, 0), (0, 6)),
-]
+from matmul_shapes import SHAPES
 
 
 @pytest.mark.parametrize(("dtype", "transposed"), [("float16", False), ("bfloat16", True)])

@@ -3,6 +3,7 @@
 import fastgemm
 import numpy as np
 import pytest
+from matmul_shapes import SHAPES
 
 torch = pytest.importorskip("torch")
 ft = pytest.importorskip("fastgemm.torch")
@@ -14,23 +15,6 @@ def integers(*shape, dtype=F16, seed=0, grad=False):
     """Small integers: their products and sums are exact in every dtype."""
     values = np.random.default_rng(seed).integers(-2, 3, shape)
     return torch.tensor(values).to(dtype).requires_grad_(grad)
-
-
-SHAPES = [
-    ((4, 8), (8, 6)),
-    ((8,), (8,)),
-    ((8,), (8, 6)),
-    ((4, 8), (8,)),
-    ((3, 4, 8), (8, 6)),
-    ((3, 4, 8), (8,)),
-    ((4, 8), (3, 8, 6)),
-    ((8,), (3, 8, 6)),
-    ((3, 4, 8), (3, 8, 6)),
-    ((2, 1, 4, 8), (3, 8, 6)),
-    ((2, 1, 4, 8), (1, 3, 8, 6)),
-    ((0, 8), (8, 6)),
-    ((4, 0), (0, 6)),
-]
 
 
 @pytest.mark.parametrize("out_dtype", [None, F32])

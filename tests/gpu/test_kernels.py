@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 import fastgemm  # noqa: E402
 from exact import LAYOUTS, Guarded, check_product, expected, integers, operands  # noqa: E402
 from fastgemm import GemmConfig  # noqa: E402
+from knobs import KNOBS_OLDER, KNOBS_SM80, SM80  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
@@ -30,26 +31,6 @@ def test_sizes_sampled_densely(layout, dtype):
         check_product(m, n, k, layout, dtype, seed=i)
 
 
-SM80 = dict(family="sm80", block_m=64, block_n=64, block_k=32, num_stages=3)
-KNOBS_SM80 = {
-    "default": {},
-    "one stage": dict(num_stages=1),
-    "two stages": dict(num_stages=2),
-    "deep": dict(num_stages=7),
-    "no swizzle": dict(swizzle=False),
-    "direct stores": dict(staged_stores=False),
-    "raster off": dict(raster_group=0),
-    "raster 3": dict(raster_group=3),
-    "deep k-tile": dict(block_k=128, num_stages=2),
-    "tall": dict(block_m=128, block_n=16, warp_m=32, warp_n=16),
-    "wide": dict(block_m=16, block_n=256, warp_m=16, warp_n=64),
-    "one warp": dict(block_m=32, block_n=32, warp_m=32, warp_n=32),
-    "odd tile": dict(block_m=48, block_n=80, warp_m=48, warp_n=16),
-    "12 chunks a row": dict(block_m=96, block_n=160, warp_m=48, warp_n=32),
-    "split in 3": dict(split_k=3),
-}
-
-
 def sizes_around(block_m, block_n, block_k, stages):
     for k_tiles, extra in ((1, -8), (1, 0), (stages, -8), (stages, 8), (stages + 1, 0)):
         yield block_m + 8, 2 * block_n - 8, k_tiles * block_k + extra
@@ -65,18 +46,10 @@ def layouts_of(knobs):
 
 @pytest.mark.parametrize("layout, knob", layouts_of(KNOBS_SM80))
 def test_every_knob_of_sm80(layout, knob):
-    fields = {**SM80, **KNOBS_SM80[knob]}
+    fields = {"family": "sm80", **SM80, **KNOBS_SM80[knob]}
     sizes = sizes_around(*(fields[f] for f in ("block_m", "block_n", "block_k", "num_stages")))
     for m, n, k in sizes:
         check_product(m, n, k, layout, BF16, GemmConfig(**fields))
-
-
-KNOBS_OLDER = {
-    "default": {},
-    "one stage": dict(num_stages=1),
-    "no swizzle": dict(swizzle=False),
-    "direct stores": dict(staged_stores=False),
-}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
