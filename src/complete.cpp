@@ -12,7 +12,9 @@ namespace {
 // registers and give the four schedulers of an SM a warp each.
 void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
   if (k.family == Family::sm90) {
-    k.warp_m = wish.warp_m.value_or(k.block_m <= 64 ? k.block_m : k.block_m <= 192 ? 64 : 128);
+    k.warp_m = wish.warp_m.value_or(k.block_m <= 64 || k.ping_pong ? k.block_m
+                                    : k.block_m <= 192             ? 64
+                                                                   : 128);
     k.warp_n = wish.warp_n.value_or(k.block_n);
     return;
   }
@@ -115,6 +117,7 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   // longer than it gains.
   k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && p.n <= 64 && k.block_n <= 64);
   k.multicast = wish.multicast.value_or(k.cluster_m * k.cluster_n > 1);
+  k.ping_pong = wish.ping_pong.value_or(t.ping_pong);
   k.num_stages = wish.num_stages.value_or(2);
   k.raster_group = wish.raster_group.value_or(0);
   if (family == Family::gemv) {  // nothing stays in shared memory, and D is a few elements

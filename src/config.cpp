@@ -22,13 +22,13 @@ auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
                   c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.repack_a,
                   c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k, c.multicast, c.tma_stores,
-                  c.dependent_launch, c.prefetch);
+                  c.dependent_launch, c.prefetch, c.ping_pong);
 }
 constexpr const char* TUNING_NAMES[] = {
     "family",     "block_m",          "block_n",   "block_k",      "warp_m",    "warp_n",
     "split_k",    "num_stages",       "swizzle",   "raster_group", "swap_ab",   "staged_stores",
     "repack_a",   "repack_b",         "cluster_m", "cluster_n",    "cluster_k", "multicast",
-    "tma_stores", "dependent_launch", "prefetch"};
+    "tma_stores", "dependent_launch", "prefetch",  "ping_pong"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -115,6 +115,7 @@ std::string KernelConfig::str() const {
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) + "x" +
          std::to_string(cluster_k) + (multicast || cluster_k > 1 ? "" : " without multicast");
+  if (ping_pong) s += ", ping-pong";
   if (swap_ab) s += ", operands swapped";
   if (repack_a || repack_b)
     s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
@@ -127,10 +128,12 @@ std::string KernelConfig::str() const {
 }
 
 int KernelConfig::threads() const {
-  if (family == Family::sm90) return (block_m / warp_m + 1) * warpgroup;
+  if (family == Family::sm90) return (consumers() + 1) * warpgroup;
   if (family == Family::gemv) return block_n / warp_n * (block_k / gemv_warp_k(*this)) * 32;
   return block_m / warp_m * (block_n / warp_n) * 32;
 }
+
+int KernelConfig::consumers() const { return block_m / warp_m * (ping_pong ? 2 : 1); }
 
 int finished_cols(const KernelConfig& c) { return std::max(c.block_n / c.cluster_k, 16); }
 
@@ -155,7 +158,7 @@ int shared_bytes(const KernelConfig& c) {
   const int ring = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages;
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
-    const int consumers = c.block_m / c.warp_m;
+    const int consumers = c.consumers();
     const int store_panels = 2 * std::min(finished_cols(c) / (c.gate_along_n() ? 2 : 1), 64) * 64 *
                              2;  // of a warpgroup, device/epilogue_sm90.cuh
     const int staging = c.tma_stores ? store_panels : c.staged_stores ? 4 * panel(16, 32) : 0;
@@ -202,14 +205,14 @@ int estimated_registers(const KernelConfig& c) {
 
 int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
   if (c.family != Family::sm90) return hw.arch.registers_per_thread;
-  const int consumers = c.block_m / c.warp_m;
+  const int consumers = c.consumers();
   return consumers == 1   ? hw.arch.registers_per_thread
          : consumers == 2 ? 232
                           : 160;  // device/gemm_kernel_sm90.cuh
 }
 
 int launch_ctas_per_sm(const KernelConfig& c) {
-  const bool one_consumer = c.block_m == c.warp_m, narrow = c.block_n < 64 || c.prefetch;
+  const bool one_consumer = c.consumers() == 1, narrow = c.block_n < 64 || c.prefetch;
   return c.family == Family::sm90 && one_consumer && !narrow && estimated_registers(c) <= 128 ? 2
                                                                                               : 1;
 }

@@ -16,6 +16,7 @@ struct Tiling {
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   int split_k = 1;
   int warp_n = 0, num_stages = 0;  // family gemv only; elsewhere they follow
+  bool ping_pong = false;
 };
 
 struct Strategy {

@@ -36,6 +36,7 @@ FIELDS = {
     "tma_stores": False,
     "dependent_launch": True,
     "prefetch": False,
+    "ping_pong": False,
 }
 
 

@@ -41,6 +41,8 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> tma_stores;        // D leaves by the TMA; false: by ordinary stores
   std::optional<bool> dependent_launch;  // the kernel starts while the one before it still runs
   std::optional<bool> prefetch;          // and brings its first k-tiles of A into L2 meanwhile
+  std::optional<bool>
+      ping_pong;  // two warpgroups take block tiles in turns: one stores, one multiplies
 
   bool operator==(const GemmConfig& o) const;
   bool operator!=(const GemmConfig& o) const { return !(*this == o); }
@@ -64,6 +66,7 @@ struct FASTGEMM_API KernelConfig {
   bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
+  bool ping_pong = false;
   int a_copy_bytes = 16,
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides
@@ -80,7 +83,8 @@ struct FASTGEMM_API KernelConfig {
   bool gated() const { return epilogue && epilogue->gated && !finishes_apart(); }
   bool finishes_apart() const { return split_k > 1 || apart; }
   int cluster() const { return cluster_m * cluster_n * cluster_k; }
-  int threads() const;  // per CTA
+  int threads() const;    // per CTA
+  int consumers() const;  // family sm90: warpgroups that multiply
   bool operator==(const KernelConfig& o) const;
   bool operator!=(const KernelConfig& o) const { return !(*this == o); }
   std::string str() const;  // "sm80 128x128x64, warp 64x64, 3 stages, raster 8"

@@ -89,6 +89,7 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.tma_stores = k.tma_stores;
   c.dependent_launch = k.dependent_launch;
   c.prefetch = k.prefetch;
+  c.ping_pong = k.ping_pong;
   c.repack_a = k.repack_a, c.repack_b = k.repack_b;
   return c;
 }

@@ -143,7 +143,8 @@ TEST(Codegen, EveryConstantIsInTheSource) {
                      {"CLUSTER_K", text(k.cluster_k)},
                      {"MULTICAST", text(k.multicast)},
                      {"TMA_STORES", text(k.tma_stores)},
-                     {"PREFETCH", text(k.prefetch)}});
+                     {"PREFETCH", text(k.prefetch)},
+                     {"PING_PONG", text(k.ping_pong)}});
     std::map<std::string, std::string> got = constants_of(source);
     for (const auto& [constant, value] : wanted)
       EXPECT_EQ(got[constant], value) << constant << " of " << k.str();

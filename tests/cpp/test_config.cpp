@@ -33,6 +33,7 @@ std::vector<GemmConfig> wishes() {
   all[i++].tma_stores = true;
   all[i++].dependent_launch = true;
   all[i++].prefetch = true;
+  all[i++].ping_pong = true;
   return all;
 }
 
@@ -66,6 +67,7 @@ std::vector<KernelConfig> kernels_one_field_apart() {
           changed(base, [](K& k) { k.cluster_n += 1; }),
           changed(base, [](K& k) { k.cluster_k += 1; }),
           changed(base, [](K& k) { k.prefetch = !k.prefetch; }),
+          changed(base, [](K& k) { k.ping_pong = !k.ping_pong; }),
           changed(base, [](K& k) { k.multicast = !k.multicast; }),
           changed(base, [](K& k) { k.tma_stores = !k.tma_stores; }),
           changed(base, [](K& k) { k.dependent_launch = !k.dependent_launch; }),

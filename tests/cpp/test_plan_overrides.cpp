@@ -98,7 +98,9 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         WISH(dependent_launch, false),
         WISH(dependent_launch, true),
         WISH(prefetch, false),
-        WISH(prefetch, true)}},
+        WISH(prefetch, true),
+        WISH(ping_pong, false),
+        WISH(ping_pong, true)}},
   };
   for (const auto& [arch, wishes] : cases)
     for (const Wish& w : wishes) {

@@ -207,13 +207,21 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
   } else {
     if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
-    const int first_row = warpgroup * Config::WARP_M;
+    const int first_row = Config::PING_PONG ? 0 : warpgroup * Config::WARP_M;
     if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
     const u32 panels = base + Shared::STAGING + warpgroup * Shared::STAGING_BYTES;
     WarpgroupTile<Config> tile;
     int panel = 0;
+    // Ping-pong: every other tile is this warpgroup's, and while it stores one, the other warpgroup
+    // multiplies the next. No barrier keeps them apart: the ring does, whose k-tiles come in order.
+    int turn = warpgroup;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-      consume<Config>(ring, at, tile, first_row, split_of(index).k_tiles);
+      const int k_tiles = split_of(index).k_tiles;
+      if (Config::PING_PONG && turn++ % 2 != 0) {
+        at.advance(k_tiles);
+        return;
+      }
+      consume<Config>(ring, at, tile, first_row, k_tiles);
       if constexpr (Config::CLUSTER_K == 1) {
         store_sums<Config>(p, d_map, tile.accumulator, index, first_row, 0, panels, panel);
       } else {

@@ -51,13 +51,20 @@ struct RingPosition {
       lap ^= 1;
     }
   }
+  FASTGEMM_DEVICE void advance(int steps) {
+    const u32 ahead = stage + steps;
+    stage = ahead % STAGES;
+    lap ^= ahead / STAGES & 1;
+  }
 };
 
 template <class Config>
 struct RingSm90 {
   static constexpr int TILES = Config::CLUSTER_M * Config::CLUSTER_N;  // of a cluster
   static constexpr int CLUSTER = TILES * Config::CLUSTER_K;            // its CTAs
-  static constexpr int CONSUMERS = Config::BLOCK_M / Config::WARP_M;   // warpgroups that multiply
+  // Warpgroups that share a block tile, and all that multiply: ping-pong, two take tiles in turns.
+  static constexpr int TILE_CONSUMERS = Config::BLOCK_M / Config::WARP_M;
+  static constexpr int CONSUMERS = TILE_CONSUMERS * (Config::PING_PONG ? 2 : 1);
   static constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP_THREADS;
   static constexpr int STAGES = Config::NUM_STAGES;
 
@@ -82,13 +89,13 @@ struct RingSm90 {
   FASTGEMM_DEVICE u32 full(int stage) const { return barriers + stage * 8; }
   FASTGEMM_DEVICE u32 empty(int stage) const { return barriers + (STAGES + stage) * 8; }
 
-  // full: the producer arrives once and announces the bytes. empty: one lane of every consumer warp
-  // arrives, in every CTA that receives what this CTA's producer sends.
+  // full: the producer arrives once and announces the bytes. empty: one lane of every warp that
+  // shares the block tile arrives, in every CTA that receives what this CTA's producer sends.
   FASTGEMM_DEVICE void init_barriers() const {
     constexpr int RECEIVERS = Config::MULTICAST ? TILES : 1;
     for (int s = 0; s < STAGES; ++s) {
       ptx::mbarrier_init(full(s), 1);
-      ptx::mbarrier_init(empty(s), CONSUMERS * 4 * RECEIVERS);
+      ptx::mbarrier_init(empty(s), TILE_CONSUMERS * 4 * RECEIVERS);
     }
     ptx::fence_mbarrier_init();
   }
