@@ -3,9 +3,12 @@
     python bench/host_overhead.py --out results/host_overhead.json
 
 A product of 64 x 64 x 64, so that the GPU keeps up. Medians of rounds in which calls take turns.
+What is aimed at stands beside what was measured. In jit, products are computed with and without
+XLA's CUDA graphs; a run that replays a graph enters fastgemm 0 times.
 The C++ part needs a compiler; frameworks that are not installed are left out.
 """
 
+import copy
 import json
 import os
 import subprocess
@@ -21,6 +24,15 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = Path(__file__).resolve().parent
 SIZE = 64
 IN_JIT = 32  # products of one jitted program
+NO_GRAPHS = {"xla_gpu_enable_command_buffer": ""}  # an option of XLA's compiler
+
+# Microseconds.
+TARGETS = {
+    ("torch", "gemm, out="): 3.5,
+    ("torch", "gemm, new result"): 5.0,
+    ("cupy", "gemm, out="): 6.0,
+    ("jax", "gemm outside of jit"): 12.0,
+}
 
 
 def torch_calls(dtype):
@@ -30,6 +42,7 @@ def torch_calls(dtype):
     prepared = fastgemm.prepare(a, b, out=d)
     layer = fastgemm.torch.Linear(SIZE, SIZE, bias=False, device="cuda", dtype=a.dtype)
     plain = torch.nn.Linear(SIZE, SIZE, bias=False, device="cuda", dtype=a.dtype)
+    frozen, plain_frozen = (copy.deepcopy(x).requires_grad_(False) for x in (layer, plain))
     calls = {
         "gemm, out=": lambda: fastgemm.gemm(a, b, out=d),
         "gemm, new result": lambda: fastgemm.gemm(a, b),
@@ -38,6 +51,8 @@ def torch_calls(dtype):
         "the operator": lambda: torch.ops.fastgemm.gemm(a, b, None, None),
         "torch.mm, out=": lambda: torch.mm(a, b, out=d),
         "torch.mm, new result": lambda: torch.mm(a, b),
+        "Linear, frozen": lambda: frozen(a),
+        "torch's Linear, frozen": lambda: plain_frozen(a),
         "Linear, recorded by autograd": lambda: layer(a),
         "torch's Linear, recorded by autograd": lambda: plain(a),
     }
@@ -74,20 +89,21 @@ def jax_calls(dtype):
 
 
 def jit_products(dtype, rounds):
-    """Microseconds of a product, of which one program computes many, until all are there."""
+    """Microseconds of a product, of which one program computes many, until all are there; and how
+    often a run of the program enters fastgemm."""
     import fastgemm.jax
     import jax
     import jax.numpy as jnp
 
-    def program(product):
+    def program(product, options=None):
         def run(x, weight):
             for _ in range(IN_JIT):
                 x = product(x, weight)
             return x
 
-        return jax.jit(run)
+        return jax.jit(run, compiler_options=options)
 
-    rows = {}
+    rows, entered = {}, {}
     device = jax.devices("cuda")[0]
     for tokens, width in ((SIZE, SIZE), (16, 4096)):
         x = jax.device_put(jnp.zeros((tokens, width), dtype), device)
@@ -95,14 +111,21 @@ def jit_products(dtype, rounds):
         programs = {
             "fastgemm.jax.gemm": program(fastgemm.jax.gemm),
             "XLA's dot": program(jnp.matmul),
+            "fastgemm.jax.gemm, no graphs": program(fastgemm.jax.gemm, NO_GRAPHS),
+            "XLA's dot, no graphs": program(jnp.matmul, NO_GRAPHS),
         }
         calls = {
             name: lambda run=run, x=x, weight=weight: run(x, weight).block_until_ready()
             for name, run in programs.items()
         }
         times = take_turns(calls, lambda: None, rounds, 1)
-        rows[f"{tokens} x {width} x {width}"] = {k: us / IN_JIT for k, us in times.items()}
-    return rows
+        shape = f"{tokens} x {width} x {width}"
+        rows[shape] = {k: us / IN_JIT for k, us in times.items()}
+        before = fastgemm.cache_info().hits
+        for _ in range(10):
+            calls["fastgemm.jax.gemm"]()
+        entered[shape] = (fastgemm.cache_info().hits - before) / 10
+    return rows, entered
 
 
 def take_turns(calls, synchronize, rounds, calls_in_round=200):
@@ -143,7 +166,8 @@ def main():
             calls, synchronize = make(options.dtype)
             results["us"][name] = take_turns(calls, synchronize, options.rounds)
             if name == "jax":
-                results["in_jit_us"] = jit_products(options.dtype, options.rounds)
+                in_jit = jit_products(options.dtype, options.rounds)
+                results["in_jit_us"], results["in_jit_entered"] = in_jit
         except (ImportError, RuntimeError) as error:
             results["not_run"][name] = f"{type(error).__name__}: {error}"
     try:
@@ -152,9 +176,14 @@ def main():
         results["not_run"]["C++"] = str(error)
     for name, times in results["us"].items():
         for call, us in times.items():
-            print(f"{name:6} {call:40} {us:8.2f} us")
+            target = TARGETS.get((name, call))
+            aim = f"   aim {target:5.1f}" if target else ""
+            print(f"{name:6} {call:40} {us:8.2f} us{aim}")
     for shape, times in results.get("in_jit_us", {}).items():
-        print(f"in jit {shape:40}", *(f"{name} {us:.2f} us" for name, us in times.items()))
+        for call, us in times.items():
+            print(f"in jit {shape:20} {call:30} {us:8.2f} us")
+        entered = results["in_jit_entered"][shape]
+        print(f"in jit {shape:20} a run of {IN_JIT} products enters fastgemm {entered} times")
     for name, reason in results["not_run"].items():
         print(f"{name}: not run ({reason})")
     write(results, options.out)

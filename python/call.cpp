@@ -18,10 +18,10 @@ namespace {
 std::size_t find_argument(Signature& signature, PyObject* name) {
   Arguments& interned = signature.interned;
   for (std::size_t i = 0; i < interned.size(); ++i)
+    if (name == interned[i]) return i;
+  for (std::size_t i = 0; i < interned.size(); ++i)
     if (signature.names[i] && !interned[i])
       interned[i] = PyUnicode_InternFromString(signature.names[i]);
-  for (std::size_t i = 0; i < interned.size(); ++i)
-    if (name == interned[i]) return i;
   for (std::size_t i = 0; i < interned.size(); ++i)
     if (interned[i] && PyUnicode_Compare(name, interned[i]) == 0) return i;
   refuse(signature, "got an unexpected keyword argument '" + to_string(name) + "'");

@@ -101,6 +101,12 @@ constexpr const char* unrecorded_docstring =
 
 gemm() for who has asked autograd already: the kernel of the PyTorch operator.)";
 
+constexpr const char* unrecorded_linear_docstring =
+    R"(_linear($module, x, weight, bias=None, *, activation=None, out=None, out_dtype=None, config=None, stream=None)
+--
+
+linear() for who has asked autograd already.)";
+
 constexpr const char* linear_docstring =
     R"(linear($module, x, weight, bias=None, *, activation=None, out=None, out_dtype=None, config=None, stream=None)
 --

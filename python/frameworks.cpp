@@ -9,6 +9,7 @@
 #include "fastgemm/device_memory.hpp"
 #include "fastgemm/error.hpp"
 #include "helpers.hpp"
+#include "torch_allocation.hpp"
 
 namespace fastgemm::python {
 namespace {
@@ -26,6 +27,32 @@ Stream handle_from(PyObject* integer) {
                        "; a CUDA stream handle is not negative");
   }
   return to_stream(handle);
+}
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+// Something of a module that was imported before; a borrowed reference that stays.
+PyObject* known_function(const char* module, const char* name) {
+  return attribute(Ref::steal(PyImport_ImportModule(module)).get(), name).release();
+}
+
+Stream cupy_stream(int device) {
+  static PyObject* const current = known_function("cupy.cuda", "get_current_stream");
+  static PyObject* const ptr = interned("ptr");
+  Ref number = Ref::steal(PyLong_FromLong(device));
+  Ref stream = Ref::steal(PyObject_CallFunctionObjArgs(current, number.get(), nullptr));
+  return handle_from(Ref::steal(PyObject_GetAttr(stream.get(), ptr)).get());
+}
+
+// On CuPy's current stream, of the dtype of `like`; empty where another device is current.
+Ref cupy_allocate(const Operand& like, PyObject* shape) {
+  static PyObject* const current_device = known_function("cupy.cuda.runtime", "getDevice");
+  static PyObject* const ndarray = known_function("cupy", "ndarray");
+  static PyObject* const dtype_name = interned("dtype");
+  Ref device = Ref::steal(PyObject_CallObject(current_device, nullptr));
+  if (to_integer(device.get()) != like.device) return {};
+  Ref dtype = Ref::steal(PyObject_GetAttr(like.object, dtype_name));
+  return Ref::steal(PyObject_CallFunctionObjArgs(ndarray, shape, dtype.get(), nullptr));
 }
 
 Ref shape_tuple(const MatmulShape& shape) {
@@ -101,9 +128,9 @@ Stream current_stream(const TypeInfo& type, int device) {
       throw PythonError{};
     return static_cast<Stream>(stream);
   }
-  if (type.framework != Framework::torch && type.framework != Framework::cupy) return nullptr;
-  PyObject* function = helper(type.framework == Framework::torch ? "torch_stream" : "cupy_stream");
-  return handle_from(Ref::steal(PyObject_CallFunction(function, "i", device)).get());
+  if (type.framework == Framework::cupy) return cupy_stream(device);
+  if (type.framework != Framework::torch) return nullptr;
+  return handle_from(Ref::steal(PyObject_CallFunction(helper("torch_stream"), "i", device)).get());
 }
 
 Stream stream_from(PyObject* object) {
@@ -141,12 +168,21 @@ Result::Result(const Operand& like, const MatmulShape& shape, DType dtype, Strea
     to_jax_ = true;
     return;
   }
+  if (like.type.plain && !explicit_stream) {
+    std::int64_t extents[max_dims];
+    shape.result_shape(extents);
+    object_ = torch_allocate(like, shape.result_ndim(), extents, dtype, &data_);
+    if (object_) return;
+  }
   Ref extents = shape_tuple(shape);
   if (framework == Framework::torch && dtype == like.dtype && !explicit_stream) {
-    static PyObject* const new_empty = PyUnicode_InternFromString("new_empty");
+    static PyObject* const new_empty = interned("new_empty");
     object_ =
         Ref::steal(PyObject_CallMethodObjArgs(like.object, new_empty, extents.get(), nullptr));
-  } else {
+  } else if (framework == Framework::cupy && dtype == like.dtype && !explicit_stream) {
+    object_ = cupy_allocate(like, extents.get());
+  }
+  if (!object_) {
     static constexpr std::array functions = {"numpy_empty", "torch_empty", "cupy_empty",
                                              "numpy_empty"};
     if (framework == Framework::other)

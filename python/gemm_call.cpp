@@ -126,12 +126,12 @@ constexpr decltype(Signature::names) gemm_names = {
 Signature gemm_signature = {"gemm", 2, gemm_names};
 Signature unrecorded_signature = {"_gemm", 2, gemm_names, false, /*recorded=*/false};
 Signature describe_signature = {"_describe_call", 2, gemm_names};
-Signature linear_signature = {
-    "linear",
-    3,
-    {"x", "weight", "bias", nullptr, nullptr, nullptr, "activation", nullptr, nullptr, nullptr,
-     nullptr, nullptr, nullptr, nullptr, nullptr, "out", "out_dtype", "config", "stream"},
-    /*transposed_b=*/true};
+constexpr decltype(Signature::names) linear_names = {
+    "x",     "weight", "bias",  nullptr, nullptr, nullptr, "activation", nullptr,  nullptr, nullptr,
+    nullptr, nullptr,  nullptr, nullptr, nullptr, "out",   "out_dtype",  "config", "stream"};
+
+Signature linear_signature = {"linear", 3, linear_names, /*transposed_b=*/true};
+Signature unrecorded_linear_signature = {"_linear", 3, linear_names, true, /*recorded=*/false};
 
 template <Signature& signature, PyObject* (*body)(const Signature&, const Arguments&)>
 PyObject* entry(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
@@ -182,6 +182,8 @@ void add_gemm_functions(PyObject* module) {
   };
   add("gemm", make_function<gemm_signature, run>(module, gemm_docstring));
   add("_gemm", make_function<unrecorded_signature, run>(module, unrecorded_docstring));
+  add("_linear",
+      make_function<unrecorded_linear_signature, run>(module, unrecorded_linear_docstring));
   add("linear", make_function<linear_signature, run>(module, linear_docstring));
   add("_describe_call", make_function<describe_signature, describe>(module, describe_docstring));
 }

@@ -8,7 +8,8 @@
 
 namespace fastgemm::python {
 
-// Adds the functions gemm, linear and _describe_call to the extension module. Throws PythonError.
+// Adds the functions gemm and linear, their like that autograd is not asked about, and
+// _describe_call to the extension module. Throws PythonError.
 void add_gemm_functions(PyObject* module);
 
 // The config in a fastgemm.GemmConfig, or null where `object` is something else. Defined by the

@@ -207,20 +207,23 @@ void Operand::refuse_deferred(const char* function) const {
                      ".detach()");
 }
 
+// Modes are of the call, but whether grad mode is on matters only to a tensor that requires grad.
 bool GradMode::records(PyObject* tensor) {
   static PyObject* const requires_grad = interned("requires_grad");
   static PyObject* const current_level = interned("_current_level");
   static PyObject* const is_grad_enabled =
       attribute(Ref::steal(PyImport_ImportModule("torch")).get(), "is_grad_enabled").release();
-  static PyObject* const forward_ad = PyImport_ImportModule("torch.autograd.forward_ad");
+  static PyObject* const forward_ad =
+      PyModule_GetDict(PyImport_ImportModule("torch.autograd.forward_ad"));
   if (mode_ == Mode::unknown) {
-    const bool dual =
-        to_integer(Ref::steal(PyObject_GetAttr(forward_ad, current_level)).get()) >= 0;
-    const bool on = is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)));
-    mode_ = dual ? Mode::forward : on ? Mode::backward : Mode::off;
+    PyObject* level = PyDict_GetItem(forward_ad, current_level);
+    mode_ = level && PyLong_AsLong(level) >= 0 ? Mode::forward : Mode::backward;
   }
-  return mode_ == Mode::forward ||
-         (mode_ == Mode::backward && is_true(Ref::steal(PyObject_GetAttr(tensor, requires_grad))));
+  if (mode_ == Mode::forward) return true;
+  if (mode_ == Mode::off || !is_true(Ref::steal(PyObject_GetAttr(tensor, requires_grad))))
+    return false;
+  if (!is_true(Ref::steal(PyObject_CallObject(is_grad_enabled, nullptr)))) mode_ = Mode::off;
+  return mode_ == Mode::backward;
 }
 
 void Operand::read(std::uintptr_t stream) {

@@ -79,6 +79,7 @@ class Operand {
   void read_exchange_api();
   void read_numpy();
   void read_cupy();
+  void read_numpy_dtype();
   void read_numpy_dtype(const std::string& typestr);
   void read_byte_strides(PyObject* extents, PyObject* byte_strides);
   void read_address(PyObject* address);

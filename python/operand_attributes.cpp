@@ -1,5 +1,6 @@
 // Arrays that are read by their attributes and not by DLPack: NumPy's and CuPy's.
 #include <optional>
+#include <utility>
 
 #include "fastgemm/error.hpp"
 #include "helpers.hpp"
@@ -21,11 +22,41 @@ void Operand::read_numpy() {
 
 // By attributes: CuPy's DLPack exports have no bfloat16 and ask the driver about every pointer.
 void Operand::read_cupy() {
-  Ref memory = attribute(object, "data");
-  device = static_cast<int>(to_integer(attribute(memory.get(), "device_id").get()));
-  read_numpy_dtype(to_string(attribute(attribute(object, "dtype").get(), "str").get()));
-  read_byte_strides(attribute(object, "shape").get(), attribute(object, "strides").get());
-  read_address(attribute(memory.get(), "ptr").get());
+  static PyObject* const data_name = PyUnicode_InternFromString("data");
+  static PyObject* const device_id = PyUnicode_InternFromString("device_id");
+  static PyObject* const shape_name = PyUnicode_InternFromString("shape");
+  static PyObject* const strides_name = PyUnicode_InternFromString("strides");
+  static PyObject* const ptr = PyUnicode_InternFromString("ptr");
+  const auto get = [](PyObject* from, PyObject* name) {
+    return Ref::steal(PyObject_GetAttr(from, name));
+  };
+  Ref memory = get(object, data_name);
+  device = static_cast<int>(to_integer(get(memory.get(), device_id).get()));
+  read_numpy_dtype();
+  read_byte_strides(get(object, shape_name).get(), get(object, strides_name).get());
+  read_address(get(memory.get(), ptr).get());
+}
+
+// NumPy has one object for each of its own dtypes in native byte order: those that were read before
+// are known by their address.
+void Operand::read_numpy_dtype() {
+  struct Known {
+    PyObject* object = nullptr;  // owned
+    DType dtype = DType::f16;
+  };
+  static Known known[8];
+  static std::size_t next = 0;
+  static PyObject* const dtype_name = PyUnicode_InternFromString("dtype");
+  Ref of_object = Ref::steal(PyObject_GetAttr(object, dtype_name));
+  for (const Known& one : known) {
+    if (one.object != of_object.get() || (size_of(one.dtype) == 1 && !takes_narrow)) continue;
+    dtype = one.dtype;
+    return;
+  }
+  read_numpy_dtype(to_string(attribute(of_object.get(), "str").get()));
+  Known& slot = known[next++ % 8];
+  Py_XDECREF(std::exchange(slot.object, of_object.release()));
+  slot.dtype = dtype;
 }
 
 // "<f2" and so on. The types of ml_dtypes are opaque bytes to NumPy, and known by their names.

@@ -49,6 +49,7 @@ void classify_torch(PyObject* tensor_class, TypeInfo& info) {
   Ref plain = optional_attribute(tensor_class, "__torch_dispatch__");
   if (own.get() == plain.get()) {
     info.api = own_api(tensor_class);
+    info.plain = type == tensor_class || is_class(type, "torch", "Parameter");
   } else {
     info.traced = true;
     info.refusal =

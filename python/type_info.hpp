@@ -17,6 +17,7 @@ struct TypeInfo {
   Framework framework = Framework::other;
   const dlpack::ExchangeApi* api = nullptr;  // null: arrays of this type speak __dlpack__
   const char* refusal = nullptr;             // why arrays of this type cannot be read
+  bool plain = false;   // torch.Tensor or Parameter itself: results are torch.Tensor
   bool traced = false;  // refused as memory, but its framework can compute with it
 };
 

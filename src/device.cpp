@@ -87,6 +87,7 @@ HardwareSpec ask_device(int ordinal) {
 
 constexpr std::size_t max_devices = 256;
 std::array<std::atomic<const DeviceContext*>, max_devices> contexts{};
+std::atomic<int> known_end{0};  // one past the last of them; written under the lock
 
 }  // namespace
 
@@ -124,13 +125,24 @@ const DeviceContext& device_context(int ordinal) {
         "device " + std::to_string(ordinal) + " (" + device.hardware.name + ")");
   const auto* created = new DeviceContext(std::move(device));
   contexts[ordinal].store(created, std::memory_order_release);
+  if (ordinal >= known_end) known_end.store(ordinal + 1, std::memory_order_release);
   return *created;
+}
+
+int device_with_context(CUcontext context) {
+  const int end = known_end.load(std::memory_order_acquire);
+  for (int ordinal = 0; ordinal < end; ++ordinal) {
+    const DeviceContext* known = contexts[ordinal].load(std::memory_order_acquire);
+    if (known && known->context == context) return ordinal;
+  }
+  return -1;
 }
 
 int current_device() {
   CUcontext context = nullptr;
   check(driver().ctx_get_current(&context), "cuCtxGetCurrent");
   if (!context) return 0;
+  if (const int known = device_with_context(context); known >= 0) return known;
   CUdevice device = 0;
   check(driver().ctx_get_device(&device), "cuCtxGetDevice");
   return device;

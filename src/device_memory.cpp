@@ -26,6 +26,7 @@ void free_on_device(void* memory, int device) noexcept {
 int device_of(Stream stream) {
   CUcontext context = nullptr;
   check(driver().stream_get_ctx(stream, &context), "cuStreamGetCtx");
+  if (const int known = device_with_context(context); known >= 0) return known;
   check(driver().ctx_push_current(context), "cuCtxPushCurrent");
   CUdevice device = 0;
   const CUresult result = driver().ctx_get_device(&device);

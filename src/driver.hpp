@@ -43,6 +43,9 @@ struct DeviceContext {
 // Created once a device, then a look-up without lock. Throws DeviceError.
 const DeviceContext& device_context(int ordinal);
 
+// The device whose context this is, of those that device_context() has created; -1: none of them.
+int device_with_context(CUcontext context);
+
 // The device of the calling thread's CUDA context, 0 where it has none.
 int current_device();
 

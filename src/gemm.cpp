@@ -1,11 +1,14 @@
 // THE PIPELINE: problem -> plan -> source -> cubin -> loaded kernel -> launch.
 #include "fastgemm/gemm.hpp"
 
+#include <atomic>
+
 #include "cache.hpp"
 #include "driver.hpp"
 #include "launch.hpp"
 #include "lru_cache.hpp"
 #include "planner.hpp"
+#include "recent_products.hpp"
 
 namespace fastgemm {
 namespace {
@@ -38,9 +41,12 @@ struct LaunchKeyHash {
 
 using Launchables = LruCache<LaunchKey, Launchable, LaunchKeyHash>;
 
+std::atomic<std::int64_t> recent_hits{0};
+
 Launchables& launchables() {
   static auto& cache = *[] {
-    set_front_cache({[] { launchables().clear(); }, [] { return launchables().stats().hits; }});
+    set_front_cache({[] { launchables().clear(); },
+                     [] { return launchables().stats().hits + recent_hits.load(); }});
     return new Launchables(4096);
   }();
   return cache;
@@ -90,18 +96,32 @@ bool is_empty(const GemmProblem& problem) {
 }
 
 // A graph may be replayed at any time: its kernels stay loaded.
-void launch_for_good(const Ready& ready, const GemmProblem& problem, Stream stream) {
-  if (!ready.kernel->captured && is_capturing(stream)) ready.kernel->captured = true;
-  launch(*ready.launchable, *ready.kernel, problem, stream);
+void launch_for_good(const Launchable& launchable, LoadedKernel& kernel, const GemmProblem& problem,
+                     Stream stream) {
+  if (!kernel.captured && is_capturing(stream)) kernel.captured = true;
+  launch(launchable, kernel, problem, stream);
 }
 
 const DeviceContext& context_of(int ordinal) {
   return device_context(ordinal < 0 ? current_device() : ordinal);
 }
 
+// The warm path: a product like one that this thread computed lately, whose kernel is still loaded.
+bool launch_recent(const GemmProblem& asked, Stream stream, const GemmConfig& config, int ordinal) {
+  const RecentProduct* recent = find_recent(asked, config, ordinal);
+  if (!recent || (ordinal < 0 && recent->device != current_device())) return false;
+  const std::shared_ptr<LoadedKernel> kernel = recent->launchable->kernel.lock();
+  if (!kernel) return false;
+  recent_hits.fetch_add(1, std::memory_order_relaxed);
+  const ScopedContext scope(kernel->device);
+  launch_for_good(*recent->launchable, *kernel, recent->canonical_of(asked), stream);
+  return true;
+}
+
 }  // namespace
 
 void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int ordinal) {
+  if (launch_recent(asked, stream, config, ordinal)) return;
   validate(asked);
   const GemmProblem problem = canonical(asked);
   if (is_empty(problem)) return;
@@ -111,7 +131,8 @@ void gemm(const GemmProblem& asked, Stream stream, const GemmConfig& config, int
     if (is_capturing(stream)) return Effort::none;
     return strict() ? Effort::load : Effort::compile;
   });
-  launch_for_good(ready, problem, stream);
+  remember(asked, problem, config, device.ordinal, ready.launchable);
+  launch_for_good(*ready.launchable, *ready.kernel, problem, stream);
 }
 
 void warm_up(const GemmProblem& asked, const GemmConfig& config, int ordinal) {
@@ -144,7 +165,7 @@ PreparedGemm::PreparedGemm(const GemmProblem& asked, const GemmConfig& config, i
 void PreparedGemm::launch(Stream stream) const {
   if (!state_) return;
   const ScopedContext scope(state_->device);
-  launch_for_good(state_->ready, state_->canonical, stream);
+  launch_for_good(*state_->ready.launchable, *state_->ready.kernel, state_->canonical, stream);
 }
 
 void PreparedGemm::rebind(void* a, void* b, void* c, void* d,

@@ -276,11 +276,32 @@ def test_patching_changes_the_products_and_nothing_else():
         while node:
             names.add(type(node[0]).__name__)
             node += [n for n, _ in node.pop(0).next_functions if n]
-        assert "RecordedProductBackward" in names
+        assert "RecordedLinearBackward" in names
         compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
         torch.testing.assert_close(compiled(x), expected)
     assert [type(m) for m in net] == [torch.nn.Linear, torch.nn.SiLU, torch.nn.Linear]
     assert torch.equal(net(x), expected)
+
+
+@pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 3, 8), (0, 8)])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_gradients_of_a_linear_layer(shape, with_bias):
+    """Of first and second order, and with the layout that the optimizer keeps."""
+    x, weight = integers(*shape, grad=True), integers(6, 8, seed=1, grad=True)
+    bias = integers(6, seed=2, grad=True) if with_bias else None
+    inputs = [t for t in (x, weight, bias) if t is not None]
+    wide = [t.detach().double().requires_grad_() for t in inputs]
+    y, expected = ft.linear(x, weight, bias), torch.nn.functional.linear(*wide)
+    assert type(y.grad_fn).__name__ == "RecordedLinearBackward"
+    assert torch.equal(y.double(), expected)
+    grad = integers(*y.shape, seed=3)
+    grads = torch.autograd.grad(y, inputs, grad, create_graph=True)
+    wide_grads = torch.autograd.grad(expected, wide, grad.double(), create_graph=True)
+    for g, w in zip(grads, wide_grads, strict=True):
+        assert torch.equal(g.double(), w)
+    assert grads[1].is_contiguous()
+    second = torch.autograd.grad(grads[0].float().sum(), weight)
+    assert torch.equal(second[0].double(), torch.autograd.grad(wide_grads[0].sum(), wide[1])[0])
 
 
 def test_patching_by_name_and_of_a_single_layer():

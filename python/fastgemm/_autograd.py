@@ -48,6 +48,20 @@ def backward(ctx, grad):
     return grad_a, grad_b, grad_c, grad_bias
 
 
+def linear_backward(ctx, grad):
+    """dX = dD W and dW = dD^T X, each laid out as its input; the sums of bias over all rows."""
+    x, weight = ctx.saved_tensors
+    need_x, need_weight, need_bias = ctx.needs_input_grad
+    grad_x = product(grad, weight) if need_x else None
+    grad_weight = grad_bias = None
+    if need_weight:
+        rows = grad.reshape(-1, grad.shape[-1])
+        grad_weight = product(rows.t(), x.reshape(-1, x.shape[-1]))
+    if need_bias:
+        grad_bias = grad.sum_to_size(grad.shape[-1])
+    return grad_x, grad_weight, grad_bias
+
+
 def summed_product(x, y, shape, alpha):
     """x @ y, summed over the batch dimensions that `shape` lacks or has as 1; sums in float32."""
     batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])

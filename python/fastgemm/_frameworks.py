@@ -95,12 +95,6 @@ def _cupy_external(handle: int, device: int):
     return cupy.cuda.ExternalStream(handle, device)
 
 
-def cupy_stream(device: int) -> int:
-    import cupy
-
-    return cupy.cuda.get_current_stream(device).ptr
-
-
 def cupy_order(device: int, stream: int) -> None:
     """Makes `stream` wait for what CuPy has enqueued on its current one."""
     import cupy
@@ -114,8 +108,6 @@ def cupy_empty(like, shape, dtype, stream):
     import cupy
 
     dtype = _numpy_dtype(dtype)
-    if stream is None and cupy.cuda.runtime.getDevice() == like.data.device_id:
-        return cupy.ndarray(shape, dtype)
     with like.device:
         if stream is None:
             return cupy.ndarray(shape, dtype)

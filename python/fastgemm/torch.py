@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 
 from . import _core
-from ._autograd import FunctionalProduct, backward, setup_context, vmap
+from ._autograd import FunctionalProduct, backward, linear_backward, setup_context, vmap
 from ._frameworks import dtype_name
 
 __all__ = ["Linear", "Patch", "gemm", "linear", "patch"]
@@ -131,6 +131,34 @@ class RecordedProduct(torch.autograd.Function):
         return *backward(ctx, grad), None
 
 
+class RecordedLinear(torch.autograd.Function):
+    """The same of a linear layer: no view of the weight, and its gradient has its layout."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        if x.is_cuda:
+            return _core._linear(x, weight, bias)
+        return _on_cpu(x, weight.t(), None, bias)
+
+    backward = staticmethod(linear_backward)
+
+
+def _is_recorded_linear(x, weight, bias):
+    """Whether RecordedLinear does what operator() would, with less in between."""
+    return (
+        torch.is_grad_enabled()
+        and (weight.requires_grad or x.requires_grad or (bias is not None and bias.requires_grad))
+        and x.dtype in _LOW
+        and x.dtype == weight.dtype
+        and weight.ndim == 2
+        and (bias is None or (bias.ndim == 1 and bias.dtype == x.dtype))
+        and _are_plain(x, weight, bias)
+        and not torch._C._are_functorch_transforms_active()
+        and forward_ad._current_level < 0
+    )
+
+
 def _autocasts(device):
     return device in ("cuda", "cpu") and torch.is_autocast_enabled(device)
 
@@ -188,6 +216,9 @@ def operator_linear(x, weight, bias=None, **arguments):
         raise ValueError(
             f"weight has shape {tuple(weight.shape)}; expected a matrix (out_features, in_features)"
         )
+    own = not arguments and not torch.compiler.is_compiling() and not _autocasts(x.device.type)
+    if own and _is_recorded_linear(x, weight, bias):
+        return RecordedLinear.apply(x, weight, bias)
     return operator(x, weight.t(), bias=bias, **arguments)
 
 
@@ -206,6 +237,8 @@ def gemm(a, b, **arguments):
 def linear(x, weight, bias=None, **arguments):
     """fastgemm.linear() in the same way: x @ weight.T + bias, with weight (out, in)."""
     if _is_direct(x):
+        if not arguments and _is_recorded_linear(x, weight, bias):
+            return RecordedLinear.apply(x, weight, bias)
         return _core.linear(x, weight, bias, **arguments)
     return operator_linear(x, weight, bias, **arguments)
 
@@ -214,12 +247,11 @@ class Linear(torch.nn.Linear):
     """torch.nn.Linear with fastgemm's product. Other dtypes than float16, bfloat16: torch's own."""
 
     def forward(self, x):
-        own = _autocasts(x.device.type) or (
-            x.dtype in _LOW and x.dtype == self.weight.dtype
-        )
+        weight = self.weight
+        own = (x.dtype in _LOW and x.dtype == weight.dtype) or _autocasts(x.device.type)
         if not own:
             return super().forward(x)
-        return linear(x, self.weight, self.bias)
+        return linear(x, weight, self.bias)
 
 
 class Patch:
