@@ -183,11 +183,13 @@ TEST(TensorMaps, TheResultIsWrittenWhereItsViewSays) {
   EXPECT_GT(stored, 300);
 }
 
-KernelConfig kernel_for(const GemmProblem& p, int block_k, int cluster_m, int cluster_n) {
+KernelConfig kernel_for(const GemmProblem& p, int block_k, int cluster_m, int cluster_n,
+                        int swizzle_bytes = 128) {
   GemmConfig c;
   c.family = Family::sm90;
   c.block_m = 128, c.block_n = 64, c.block_k = block_k, c.num_stages = 2, c.swap_ab = false;
   c.cluster_m = cluster_m, c.cluster_n = cluster_n;
+  c.swizzle_bytes = swizzle_bytes;
   return plan(p, hardware("H200"), c).kernel;
 }
 
@@ -212,6 +214,11 @@ TEST(TensorMaps, ExamplesOfEachKind) {
              {64, 128, 2});
   expect_box(tensor_box_a(nt, kernel_for(nt, 256, 1, 1)), {64, 1000, 8, 2}, {1024, 128, 1024000},
              {64, 128, 4});
+  // Narrower atoms: one of 64 bytes, and four of 32.
+  expect_box(tensor_box_a(nt, kernel_for(nt, 32, 1, 1, 64)), {512, 1000, 1, 2},
+             {1024, 1024, 1024000}, {32, 128, 1});
+  expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 1, 32)), {16, 1000, 32, 2}, {1024, 32, 1024000},
+             {16, 128, 4});
   // Each CTA of a cluster fetches its slice: CTAs beside each other of A, above each other of B.
   expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 2)), {512, 1000, 1, 2}, {1024, 1024, 1024000},
              {64, 64, 1});
@@ -225,6 +232,8 @@ TEST(TensorMaps, ExamplesOfEachKind) {
   expect_box(tensor_box_b(shared_b, kernel_for(nt, 64, 1, 1)), {512, 504, 1, 1}, {1024, 1024, 1024},
              {64, 64, 1});
   const GemmProblem tn = placed(1000, 504, 512, "tn");
+  expect_box(tensor_box_a(tn, kernel_for(tn, 64, 1, 1, 16)), {1000, 512, 1, 1}, {2000, 2000, 2000},
+             {8, 64, 1});
   expect_box(tensor_box_a(tn, kernel_for(tn, 64, 1, 1)), {1000, 512, 1, 1}, {2000, 2000, 2000},
              {64, 64, 1});
   expect_box(tensor_box_b(tn, kernel_for(tn, 128, 1, 1)), {504, 512, 1, 1}, {1008, 1008, 1008},
