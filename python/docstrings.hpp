@@ -87,7 +87,7 @@ constexpr const char* instruction_counts_docstring =
     R"(What the emulated machine executed of one instruction, for whole warps (wgmma: warpgroups).
 
 shared_bytes, global_bytes: moved. wavefronts: passes over the 32 banks of shared memory; bank_conflicts: those
-beyond what the bytes need. sectors: 32-byte pieces of global memory.)";
+beyond what the bytes need (of wgmma and the TMA by a model: README, the emulator). sectors: 32-byte pieces of global memory.)";
 
 constexpr const char* emulator_report_docstring =
     R"(What an emulated product did; print it for a table, report["ldmatrix"] gives one instruction's counts.

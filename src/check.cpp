@@ -32,16 +32,13 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
       k.swizzle_bytes != 16)
     return "swizzle_bytes has to be 128, 64 or 32, or 16: no swizzle";
   if (k.swizzle != (k.swizzle_bytes > 16))
-    return "swizzle and swizzle_bytes disagree: in rows of 16 bytes, and only there, family sm90 "
-           "has "
-           "no swizzle";
+    return "swizzle and swizzle_bytes disagree: family sm90 without a swizzle has rows of 16 bytes";
   const int span = k.swizzle_bytes / 2;  // elements of a row
   if (k.block_k != 32 && k.block_k != 64 && k.block_k != 128 && k.block_k != 256)
     return "family sm90 needs block_k 64, 128 or 256, or 32 with swizzle_bytes of 64 or less";
   if (k.block_k % span != 0)
-    return "family sm90 needs block_k 64, 128 or 256, whole 128-byte swizzle atoms: swizzle_bytes "
-           "64 "
-           "allows 32";
+    return "family sm90 needs block_k 64, 128 or 256: whole 128-byte swizzle atoms; swizzle_bytes "
+           "64 allows 32";
   if (k.block_k == 32 && k.block_m % 16 != 0)
     return "block_k 32 needs block_m a multiple of 16: stages of whole 1024 bytes";
   if (k.warp_m != 128 && (k.warp_m < 8 || k.warp_m > 64 || k.warp_m % 8 != 0))

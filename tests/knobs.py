@@ -46,7 +46,8 @@ SWIZZLES_SM90 = {
 
 
 def swizzle_case(layout, name, base):
-    """(layout, fields, step of k): of a layout that the tile allows."""
+    """(layout, fields, step of k): of a layout that the tile allows, in which k is as uneven as it
+    may be: where it is contiguous, whole atoms or, of k-tiles of one, whole chunks."""
     fields = {**base, **SWIZZLES_SM90[name]}
     span = 8 if "swizzle" in fields else fields["swizzle_bytes"] // 2
     depth = fields.get("block_k", 64)
@@ -56,4 +57,5 @@ def swizzle_case(layout, name, base):
         a, b = (a, "t") if swapped else ("n", b)
     if fields["block_n"] % span:  # n-contiguous: whole rows of the swizzle
         a, b = ("n", b) if swapped else (a, "t")
-    return a + b, fields, 8 if depth == span else span
+    layout = a + b
+    return layout, fields, 1 if layout == "tn" else 8 if depth == span else span
