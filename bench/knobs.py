@@ -24,6 +24,9 @@ OFF = {
         "stores from registers": {"tma_stores": False, "staged_stores": False},
         "no dependent launch": {"dependent_launch": False},
         "no raster groups": {"raster_group": 0},
+        "64-byte swizzle": {"swizzle_bytes": 64},
+        "32-byte swizzle": {"swizzle_bytes": 32},
+        "no swizzle": {"swizzle": False, "swizzle_bytes": None},
         **STAGES,
     },
     "sm80": {

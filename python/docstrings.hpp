@@ -87,7 +87,7 @@ constexpr const char* instruction_counts_docstring =
     R"(What the emulated machine executed of one instruction, for whole warps (wgmma: warpgroups).
 
 shared_bytes, global_bytes: moved. wavefronts: passes over the 32 banks of shared memory; bank_conflicts: those
-beyond what the bytes need. sectors: 32-byte pieces of global memory.)";
+beyond what the bytes need (of wgmma and the TMA by a model: README, the emulator). sectors: 32-byte pieces of global memory.)";
 
 constexpr const char* emulator_report_docstring =
     R"(What an emulated product did; print it for a table, report["ldmatrix"] gives one instruction's counts.
@@ -181,6 +181,7 @@ warp_m, warp_n: warp tile, in elements: the part of block_m x block_n of one war
 split_k: parts of K that are summed up independently and added in a fixed order; 1 is off.
 num_stages: depth of the shared-memory ring along K; 1 is off.
 swizzle: permute 16-byte chunks of shared memory against bank conflicts.
+swizzle_bytes: width of a swizzled row of A and B in shared memory: 128, 64 or 32; 16 is off (family sm90).
 raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
 swap_ab: compute the transposed product, so that rows and columns change sides (families sm90 and gemv).
 staged_stores: the result goes through shared memory; False writes it straight from registers.

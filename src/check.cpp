@@ -28,9 +28,19 @@ std::string refuse_instructions(const KernelConfig& k, const ArchSpec& arch) {
 }
 
 std::string refuse_shape_sm90(const KernelConfig& k) {
-  if (k.block_k != 64 && k.block_k != 128 && k.block_k != 256)
-    return "family sm90 needs block_k 64, 128 or 256: whole 128-byte swizzle atoms";
-  if (!k.swizzle) return "family sm90 needs the swizzle: the TMA and wgmma are told of it";
+  if (k.swizzle_bytes != 128 && k.swizzle_bytes != 64 && k.swizzle_bytes != 32 &&
+      k.swizzle_bytes != 16)
+    return "swizzle_bytes has to be 128, 64 or 32, or 16: no swizzle";
+  if (k.swizzle != (k.swizzle_bytes > 16))
+    return "swizzle and swizzle_bytes disagree: family sm90 without a swizzle has rows of 16 bytes";
+  const int span = k.swizzle_bytes / 2;  // elements of a row
+  if (k.block_k != 32 && k.block_k != 64 && k.block_k != 128 && k.block_k != 256)
+    return "family sm90 needs block_k 64, 128 or 256, or 32 with swizzle_bytes of 64 or less";
+  if (k.block_k % span != 0)
+    return "family sm90 needs block_k 64, 128 or 256: whole 128-byte swizzle atoms; swizzle_bytes "
+           "64 allows 32";
+  if (k.block_k == 32 && k.block_m % 16 != 0)
+    return "block_k 32 needs block_m a multiple of 16: stages of whole 1024 bytes";
   if (k.warp_m != 128 && (k.warp_m < 8 || k.warp_m > 64 || k.warp_m % 8 != 0))
     return "family sm90 needs warp_m 128 or a multiple of 8 up to 64, the rows of a warpgroup";
   if (k.a_major == Major::mn && k.warp_m % 64 != 0)
@@ -41,8 +51,9 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
            "256 at most";
   if (k.block_n % 16 != 0 || k.block_n < 16 || k.block_n > 256 || k.warp_n != k.block_n)
     return "family sm90 needs block_n a multiple of 16 up to 256, and warp_n equal to it";
-  if (k.b_major == Major::mn && k.block_n % 64 != 0)
-    return "family sm90 needs block_n a multiple of 64 where B is contiguous along n";
+  if (k.b_major == Major::mn && k.block_n % span != 0)
+    return "family sm90 needs block_n a multiple of " + std::to_string(span) +
+           " where B is contiguous along n: whole rows of swizzle_bytes";
   const int cluster_tiles = k.cluster_m * k.cluster_n;
   if (k.cluster_m < 1 || k.cluster_n < 1 || cluster_tiles > 2)
     return "clusters are 1x1, 2x1 or 1x2";
@@ -145,6 +156,9 @@ std::string check(const KernelConfig& k, const HardwareSpec& hw) {
     why = k.family == Family::sm90   ? refuse_shape_sm90(k)
           : k.family == Family::gemv ? refuse_shape_gemv(k, hw.arch)
                                      : refuse_shape(k);
+  if (why.empty() && k.family != Family::sm90 && k.swizzle_bytes != 128)
+    why = std::string("swizzle_bytes is a knob of family sm90: family ") + name(k.family) +
+          " keeps to 128";
   if (why.empty() && (k.num_stages < 1 || k.num_stages > 32)) why = "num_stages has to be 1..32";
   if (why.empty() && (k.split_k < 1 || k.split_k > 1024))
     why = "split_k has to be 1..1024 (1: off)";

@@ -62,6 +62,7 @@ std::string kernel_name(const KernelConfig& k) {
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += k.prefetch ? "_pdl_prefetch" : "_pdl";
   if (!k.swizzle && k.family != Family::gemv) s += "_plain";
+  if (k.swizzle && k.swizzle_bytes != 128) s += "_swizzle" + n(k.swizzle_bytes);
   if (!k.staged_stores && k.family != Family::gemv) s += "_direct";
   s += "_copy" + n(k.a_copy_bytes) + "_" + n(k.b_copy_bytes) + "_vec" + n(k.d_vector);
   if (k.has_c) s += "_c";
@@ -114,6 +115,7 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("SWAP_AB", k.swap_ab);
   s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   if (sm90) {
+    s.constant("SWIZZLE_BYTES", k.swizzle_bytes);
     s.constant("CLUSTER_M", k.cluster_m);
     s.constant("CLUSTER_N", k.cluster_n);
     s.constant("CLUSTER_K", k.cluster_k);

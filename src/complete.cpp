@@ -95,7 +95,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.block_m = wish.block_m.value_or(t.block_m);
   k.block_n = wish.block_n.value_or(t.block_n);
   k.block_k = wish.block_k.value_or(t.block_k);
-  k.swizzle = wish.swizzle.value_or(true);
+  k.swizzle = wish.swizzle.value_or(wish.swizzle_bytes.value_or(128) > 16);
+  k.swizzle_bytes = wish.swizzle_bytes.value_or(family == Family::sm90 && !k.swizzle ? 16 : 128);
   k.staged_stores = wish.staged_stores.value_or(true);
   // A cluster shares tiles or K, not both.
   k.cluster_k = wish.cluster_k.value_or(t.cluster_k);

@@ -20,15 +20,15 @@ constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family:
 template <class Config>
 auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
-                  c.num_stages, c.swizzle, c.raster_group, c.swap_ab, c.staged_stores, c.repack_a,
-                  c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k, c.multicast, c.tma_stores,
-                  c.dependent_launch, c.prefetch, c.ping_pong);
+                  c.num_stages, c.swizzle, c.swizzle_bytes, c.raster_group, c.swap_ab,
+                  c.staged_stores, c.repack_a, c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k,
+                  c.multicast, c.tma_stores, c.dependent_launch, c.prefetch, c.ping_pong);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",     "block_m",          "block_n",   "block_k",      "warp_m",    "warp_n",
-    "split_k",    "num_stages",       "swizzle",   "raster_group", "swap_ab",   "staged_stores",
-    "repack_a",   "repack_b",         "cluster_m", "cluster_n",    "cluster_k", "multicast",
-    "tma_stores", "dependent_launch", "prefetch",  "ping_pong"};
+    "family",        "block_m",    "block_n",          "block_k",       "warp_m",       "warp_n",
+    "split_k",       "num_stages", "swizzle",          "swizzle_bytes", "raster_group", "swap_ab",
+    "staged_stores", "repack_a",   "repack_b",         "cluster_m",     "cluster_n",    "cluster_k",
+    "multicast",     "tma_stores", "dependent_launch", "prefetch",      "ping_pong"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -122,6 +122,8 @@ std::string KernelConfig::str() const {
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
   if (!swizzle && family != Family::gemv) s += ", no swizzle";
+  if (swizzle && swizzle_bytes != 128)
+    s += ", swizzle of " + std::to_string(swizzle_bytes) + " bytes";
   if (!staged_stores && family != Family::gemv) s += ", direct stores";
   if (epilogue) s += ", epilogue " + epilogue->expression;
   return s;
@@ -166,7 +168,8 @@ int shared_bytes(const KernelConfig& c) {
     const int slot = static_cast<int>(ceil_div(c.warp_m, 64)) * 64 * finished_cols(c) * 4;
     const int sums = c.cluster_k > 1 ? c.cluster_k * consumers * slot + 16 : 0;
     // WGMMA reads 64 rows of A, whether a warpgroup has them or not.
-    const int read = ring - c.block_n * c.block_k * 2 + (64 - std::min(c.warp_m, 64)) * 128;
+    const int read =
+        ring - c.block_n * c.block_k * 2 + (64 - std::min(c.warp_m, 64)) * c.swizzle_bytes;
     return std::max(ring + barriers + consumers * staging + sums, read);
   }
   if (!c.staged_stores) return ring;

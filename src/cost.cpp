@@ -94,7 +94,11 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       sm90 ? 0.45 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size  // 0.45: fits measurements
            : c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
                  (c.family == Family::sm70 ? 2 : 1);
-  const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
+  // Not measured: the TMA fills a row of a swizzle atom in one pass, however narrow; WGMMA reads
+  // all atoms without conflicts.
+  const double passes = sm90 ? 128.0 / c.swizzle_bytes : 1;
+  const double conflicts = sm90 || c.swizzle ? 1 : 4;
+  const double shared = (tile_bytes * passes + fragment_bytes * conflicts) / 128;
   const double copies = sm90 ? 0
                              : (c.block_m * copy_instructions(c.a_copy_bytes) +
                                 c.block_n * copy_instructions(c.b_copy_bytes)) *

@@ -35,6 +35,15 @@ struct RepackChoice {
   const char* refused;
 };
 
+// Of k-tiles of several swizzle atoms, the TMA sees K in whole atoms.
+std::string refuse_columns(const GemmProblem& p, const KernelConfig& k) {
+  const int span = k.swizzle_bytes / 2;
+  if ((k.a_major == Major::mn && k.b_major == Major::mn) || k.block_k <= span || p.k % span == 0)
+    return {};
+  return "block_k above " + std::to_string(span) + " needs k to be a multiple of " +
+         std::to_string(span) + ", with swizzle_bytes " + std::to_string(k.swizzle_bytes);
+}
+
 // All kernels that the strategies propose for one orientation of the problem, with reasons for
 // those that cannot run. `p`: as the kernel finds it, with the copies that `repack` makes.
 void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const RepackChoice& repack,
@@ -56,8 +65,7 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
       if (std::any_of(all.begin(), all.end(), same)) continue;
       c.refused = repack.refused ? repack.refused : check(c.kernel, hw);
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
-      if (c.refused.empty() && family == Family::sm90 && c.kernel.block_k > 64 && p.k % 64 != 0)
-        c.refused = "block_k above 64 needs k to be a multiple of 64";
+      if (c.refused.empty() && family == Family::sm90) c.refused = refuse_columns(p, c.kernel);
       if (c.refused.empty() && c.kernel.cluster_k > 1 &&
           k_tiles_of_last_split(c.kernel, p) < c.kernel.cluster_k)
         c.refused = "cluster_k needs a k-tile for each CTA of the cluster";

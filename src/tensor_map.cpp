@@ -10,44 +10,42 @@
 namespace fastgemm {
 namespace {
 
-constexpr int atom_elements = 64;  // 128 bytes: the swizzle atom, and the k-tile
-
 // `outer`: of A its rows, of B its columns.
 struct Side {
   std::int64_t outer, outer_stride, k, k_stride;
   int block_outer, slices;
+  int block_k, span;  // span: elements of a row of a swizzle atom
 };
 
-TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, const Side& s, int block_k) {
+TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, const Side& s) {
   const bool k_major = major == Major::k;
-  const bool split_k = k_major && block_k > atom_elements;
+  const bool split_k = k_major && s.block_k > s.span;
   TensorBox t;
   t.data = v.data;
-  t.extent[0] = split_k ? atom_elements : k_major ? s.k : s.outer;
+  t.extent[0] = split_k ? s.span : k_major ? s.k : s.outer;
   t.extent[1] = k_major ? s.outer : s.k;
-  t.extent[2] = split_k ? s.k / atom_elements : 1;
+  t.extent[2] = split_k ? s.k / s.span : 1;
   t.extent[3] = v.batch_stride == 0 ? 1 : batch;
   t.stride_bytes[0] = 2 * (k_major ? s.outer_stride : s.k_stride);
-  t.stride_bytes[1] = split_k ? 2 * atom_elements : t.stride_bytes[0];
+  t.stride_bytes[1] = split_k ? 2 * s.span : t.stride_bytes[0];
   t.stride_bytes[2] = v.batch_stride == 0 ? t.stride_bytes[0] : 2 * v.batch_stride;
-  t.box[0] = t.pitch = atom_elements;
-  t.box[1] = split_k ? s.block_outer : (k_major ? s.block_outer : block_k) / s.slices;
-  t.box[2] = split_k ? block_k / atom_elements / s.slices : 1;
+  t.box[0] = t.pitch = s.span;
+  t.box[1] = split_k ? s.block_outer : (k_major ? s.block_outer : s.block_k) / s.slices;
+  t.box[2] = split_k ? s.block_k / s.span / s.slices : 1;
   t.box[3] = 1;
   t.dtype = v.dtype;
   return t;
 }
 
 // Gates and ups in turns of eight, whatever lies between them.
-TensorBox gated(TensorBox t, const Side& s, const GateColumns& columns, int block_k) {
+TensorBox gated(TensorBox t, const Side& s, const GateColumns& columns) {
   const std::int64_t bytes = 2 * s.outer_stride;
   t.extent[0] = s.k;
   t.extent[1] = 8, t.extent[2] = 2, t.extent[3] = s.outer / 16;
   t.stride_bytes[0] = columns.step * bytes;
   t.stride_bytes[1] = columns.offset * bytes;
   t.stride_bytes[2] = 8 * columns.step * bytes;
-  t.box[1] = 8, t.box[2] = 2,
-  t.box[3] = s.block_outer / 16 / (block_k > atom_elements ? 1 : s.slices);
+  t.box[1] = 8, t.box[2] = 2, t.box[3] = s.block_outer / 16 / (s.block_k > s.span ? 1 : s.slices);
   return t;
 }
 
@@ -80,7 +78,8 @@ TensorMap encode(const TensorBox& t) {
   // fewer than 64 rows.
   const CUtensorMapSwizzle swizzle = t.pitch == 64   ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : t.pitch == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                     : CU_TENSOR_MAP_SWIZZLE_32B;
+                                     : t.pitch == 16 ? CU_TENSOR_MAP_SWIZZLE_32B
+                                                     : CU_TENSOR_MAP_SWIZZLE_NONE;
   // A miss in L2 brings in a line and no neighbour: of weights that come from DRAM, neighbours cost
   // 4 % (measured on an H200).
   TensorMap map;
@@ -104,24 +103,26 @@ bool TensorBox::operator==(const TensorBox& o) const {
 
 TensorBox tensor_box_a(const GemmProblem& p, const KernelConfig& c) {
   const int slices = c.multicast ? c.cluster_n : 1;
-  const Side side = {p.m, p.a.row_stride, p.k, p.a.col_stride, c.block_m, slices};
-  const TensorBox box = box_of(p.a, c.a_major, p.batch, side, c.block_k);
-  return c.gate_along_m() ? gated(box, side, gate_columns(p), c.block_k) : box;
+  const Side side = {p.m,       p.a.row_stride, p.k,       p.a.col_stride,
+                     c.block_m, slices,         c.block_k, c.swizzle_bytes / 2};
+  const TensorBox box = box_of(p.a, c.a_major, p.batch, side);
+  return c.gate_along_m() ? gated(box, side, gate_columns(p)) : box;
 }
 
 TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
   const int slices = c.multicast ? c.cluster_m : 1;
-  const Side side = {p.n, p.b.col_stride, p.k, p.b.row_stride, c.block_n, slices};
-  const TensorBox box = box_of(p.b, c.b_major, p.batch, side, c.block_k);
-  return c.gate_along_n() ? gated(box, side, gate_columns(p), c.block_k) : box;
+  const Side side = {p.n,       p.b.col_stride, p.k,       p.b.row_stride,
+                     c.block_n, slices,         c.block_k, c.swizzle_bytes / 2};
+  const TensorBox box = box_of(p.b, c.b_major, p.batch, side);
+  return c.gate_along_n() ? gated(box, side, gate_columns(p)) : box;
 }
 
 TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
   // Panels of a warpgroup (device/epilogue_sm90.cuh). With the operands swapped the problem is
   // transposed, and D's columns are the contiguous ones.
   const int panel_rows = std::min(c.warp_m, 64);
-  const Side side = {p.d_rows(), p.d.row_stride, p.d_cols(), p.d.col_stride, panel_rows, 1};
-  TensorBox t = box_of(p.d, c.swap_ab ? Major::mn : Major::k, p.batch, side, atom_elements);
+  const Side side = {p.d_rows(), p.d.row_stride, p.d_cols(), p.d.col_stride, panel_rows, 1, 64, 64};
+  TensorBox t = box_of(p.d, c.swap_ab ? Major::mn : Major::k, p.batch, side);
   t.box[0] = c.swap_ab ? panel_rows : store_panel_cols(c);
   t.box[1] = c.swap_ab ? store_panel_cols(c) : panel_rows;
   t.pitch = c.swap_ab ? 64 : store_panel_cols(c);

@@ -15,15 +15,15 @@ struct alignas(128) TensorMap {
 };
 
 // What a map is encoded from. Index 0 is the contiguous one, 1 the other, 3 the batch. Where a
-// k-tile is deeper than a swizzle atom, the contiguous k is split into 64s: index 0 is k % 64,
-// index 2 is k / 64. Where the operand's columns are gated, index 1 is the column % 8, index 2 says
-// gate or up, and index 3 counts eights of both.
+// k-tile is deeper than a swizzle atom, the contiguous k is split into its rows: of the 128-byte
+// swizzle, index 0 is k % 64, index 2 is k / 64. Where the operand's columns are gated, index 1 is
+// the column % 8, index 2 says gate or up, and index 3 counts eights of both.
 struct TensorBox {
   void* data;
   std::int64_t extent[4];
   std::int64_t stride_bytes[3];  // of indices 1 to 3
   std::int64_t box[4];           // extents of one copy
-  int pitch;                     // elements of a row of the copy in shared memory
+  int pitch;                     // elements of a row of the copy in shared memory; 8: no swizzle
   DType dtype;
 
   bool operator==(const TensorBox& o) const;

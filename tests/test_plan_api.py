@@ -24,6 +24,7 @@ FIELDS = {
     "split_k": 2,
     "num_stages": 3,
     "swizzle": False,
+    "swizzle_bytes": 16,
     "raster_group": 4,
     "swap_ab": False,
     "staged_stores": True,

@@ -44,9 +44,17 @@ def test_planning_example_runs_without_a_gpu(capsys):
     assert "us predicted" in capsys.readouterr().out
 
 
-def test_emulator_example_shows_the_conflicts(capsys):
-    (block,) = (block for block in code_blocks("python") if "emulate(" in block)
-    exec(block, {})  # noqa: S102
+def test_emulator_examples_show_the_conflicts(capsys):
+    sm80, sm90 = (block for block in code_blocks("python") if "emulate(" in block)
+    names = {}
+    exec(sm80, names)  # noqa: S102
     first, second = capsys.readouterr().out.splitlines()[:2]
     assert int(first) == 0
     assert int(second) > 0
+    exec(sm90, names)  # noqa: S102
+    lines = capsys.readouterr().out.splitlines()
+    loads = [int(line.split()[0]) for line in lines]
+    passes = loads[1]  # 64-byte rows take twice as many as there need to be
+    assert passes > 0
+    assert loads == [0, passes, 3 * passes, 7 * passes]
+    assert [line.split()[1] for line in lines] == ["0"] * 4

@@ -26,9 +26,11 @@ struct FASTGEMM_API GemmConfig {
   std::optional<int> block_m, block_n, block_k;
   // Warp tile: the part of the block tile of one warp (family sm90: of one warpgroup).
   std::optional<int> warp_m, warp_n;
-  std::optional<int> split_k;         // parts of K that CTAs sum up independently; 1 is off
-  std::optional<int> num_stages;      // depth of the shared-memory ring; 1 is off
-  std::optional<bool> swizzle;        // permute 16-byte chunks against bank conflicts
+  std::optional<int> split_k;     // parts of K that CTAs sum up independently; 1 is off
+  std::optional<int> num_stages;  // depth of the shared-memory ring; 1 is off
+  std::optional<bool> swizzle;    // permute 16-byte chunks against bank conflicts
+  // Family sm90: bytes of a swizzled row of A and B in shared memory, 128, 64 or 32; 16 is off.
+  std::optional<int> swizzle_bytes;
   std::optional<int> raster_group;    // rows of tiles walked together for L2; 0 is off
   std::optional<bool> staged_stores;  // D goes through shared memory, not straight from registers
   // A or B is first copied into a workspace, in 16-byte aligned rows of whole 128-byte lines.
@@ -59,6 +61,7 @@ struct FASTGEMM_API KernelConfig {
   Major a_major = Major::k, b_major = Major::k;
   int block_m = 0, block_n = 0, block_k = 0, warp_m = 0, warp_n = 0, num_stages = 0;
   bool swizzle = true;
+  int swizzle_bytes = 128;
   int raster_group = 0;
   int split_k = 1;
   bool swap_ab = false;

@@ -48,6 +48,10 @@ class Counters {
 int wavefronts(const std::uint32_t* addresses, int lanes, int bytes);
 int ideal_wavefronts(int lanes, int bytes);
 
+// Wavefronts of what no lanes do is a model, real hardware may differ. WGMMA reads each operand
+// once an instruction, a core matrix (8 rows of 16 bytes) a pass; the TMA writes or reads a row of
+// its box a pass, up to 128 bytes of it. In both, chunks that share a bank take a pass each.
+
 // The distinct 32-byte sectors among accesses of `bytes` each.
 int sectors(const std::uint64_t* addresses, int lanes, int bytes);
 

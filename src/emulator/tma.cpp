@@ -41,6 +41,23 @@ int bytes_of(const TensorBox& box) {
 
 int row_bytes_of(const TensorBox& box) { return box.box[0] * box.element_bytes; }
 
+// Of row `row` of a box at `shared`.
+u32 chunk_address(const TensorBox& box, u32 shared, int row, int chunk) {
+  return swizzled(shared + static_cast<u32>(row * box.swizzle_bytes + chunk * 16),
+                  box.swizzle_bytes);
+}
+
+// The passes of one box's rows over shared memory, and those that its bytes need.
+void count_passes(Counts& counts, const TensorBox& box, u32 shared) {
+  const int rows = box.box[1] * box.box[2] * box.box[3], chunks = row_bytes_of(box) / 16;
+  for (int row = 0; row < rows; ++row) {
+    u32 addresses[8];  // a row is 128 bytes at most
+    for (int i = 0; i < chunks; ++i) addresses[i] = chunk_address(box, shared, row, i);
+    counts.wavefronts += wavefronts(addresses, chunks, 16);
+  }
+  counts.ideal_wavefronts += ideal_wavefronts(rows * chunks, 16);
+}
+
 }  // namespace
 
 const TensorBox& World::find_box(const char* instruction, const void* map) {
@@ -99,14 +116,14 @@ void World::load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&
       std::memcpy(line.data() + r.first * box.element_bytes, from,
                   static_cast<std::size_t>(existing));
     for (int chunk = 0; chunk < row_bytes; chunk += 16) {
-      const u32 to =
-          swizzled(shared + static_cast<u32>(row * box.swizzle_bytes + chunk), box.swizzle_bytes);
+      const u32 to = chunk_address(box, shared, row, chunk / 16);
       const Spot chunk_spot = locate(name, to, 16, 16, true);
       check_write(name, to, chunk_spot, 16, engine, origin);
       std::memcpy(chunk_spot.cta->shared.data(chunk_spot.offset), line.data() + chunk, 16);
     }
   });
   counters_[Op::tma_load].shared_bytes += bytes;
+  count_passes(counters_[Op::tma_load], box, shared);
   complete_bytes(counts_at, engine, bytes);
 }
 
@@ -127,12 +144,12 @@ void World::tma_store(const void* map, u32 shared, const int (&at)[4]) {
   const Epoch reader{self.bulk_group, agents_.bulk_of(warp.number)};
   Counts& c = counters_[Op::tma_store];
   ++c.executed;
+  count_passes(c, box, shared);
   for_each_row(box, at, [&](int row, const BoxRow& r) {
     std::vector<char> line(static_cast<std::size_t>(row_bytes));
     c.shared_bytes += row_bytes;
     for (int chunk = 0; chunk < row_bytes; chunk += 16) {
-      const u32 from =
-          swizzled(shared + static_cast<u32>(row * box.swizzle_bytes + chunk), box.swizzle_bytes);
+      const u32 from = chunk_address(box, shared, row, chunk / 16);
       const Spot spot = locate(name, from, 16, 16);
       check_read(name, from, spot, 16, reader, true);
       std::memcpy(line.data() + chunk, spot.cta->shared.data(spot.offset), 16);

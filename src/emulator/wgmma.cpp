@@ -17,24 +17,26 @@ constexpr int depth = 16, rows_of_a = 64;
 struct Descriptor {
   u32 start, leading, stride;  // bytes
   u32 base_offset;
-  int swizzle_bytes;  // 0: none
+  int row_bytes;  // of a swizzle atom; 16: no swizzle
 
   explicit Descriptor(u64 bits)
       : start(static_cast<u32>(bits & 0x3fff) << 4),
         leading(static_cast<u32>(bits >> 16 & 0x3fff) << 4),
         stride(static_cast<u32>(bits >> 32 & 0x3fff) << 4),
         base_offset(static_cast<u32>(bits >> 49 & 7)) {
-    constexpr int spans[] = {0, 128, 64, 32};
-    swizzle_bytes = spans[bits >> 62];
+    constexpr int rows[] = {16, 128, 64, 32};
+    row_bytes = rows[bits >> 62];
   }
 
   // Of the 16-byte chunk `chunk` along the contiguous index of line `line` of the other one.
   u32 address(bool mn_major, int line, int chunk) const {
-    const int chunks = swizzle_bytes / 16;
-    u32 place = start + static_cast<u32>(line / 8) * stride +
-                static_cast<u32>(line % 8 * swizzle_bytes + chunk % chunks * 16);
-    if (mn_major) place += static_cast<u32>(chunk / chunks) * leading;
-    return swizzled(place, swizzle_bytes);
+    const int chunks = row_bytes / 16;
+    // MN-major without a swizzle, the offsets change places.
+    const bool exchanged = mn_major && row_bytes == 16;
+    const u32 place = start + static_cast<u32>(line / 8) * (exchanged ? leading : stride) +
+                      static_cast<u32>(line % 8 * row_bytes + chunk % chunks * 16) +
+                      static_cast<u32>(chunk / chunks) * (exchanged ? stride : leading);
+    return swizzled(place, row_bytes);
   }
 };
 
@@ -66,9 +68,8 @@ void World::read_operand(PendingWgmma& to, bool is_b) {
   const int outer = is_b ? to.operation.n : rows_of_a;
   std::vector<char>& poison = is_b ? to.poison_b : to.poison_a;
   std::vector<float>& values = is_b ? to.b : to.a;
-  if (!descriptor.swizzle_bytes || descriptor.base_offset)
-    fail("emulator", "wgmma", "",
-         "descriptors with no swizzle or with a base offset: not emulated");
+  if (descriptor.base_offset)
+    fail("emulator", "wgmma", "", "descriptors with a base offset: not emulated");
   poison.assign(static_cast<std::size_t>(outer), 0);
   values.assign(static_cast<std::size_t>(outer * depth), 0.0f);
   const Epoch reader{to.group, agents_.wgmma_of(self.number / 128 * 4)};
@@ -104,7 +105,15 @@ void World::read_operand(PendingWgmma& to, bool is_b) {
         values[static_cast<std::size_t>(is_b ? k * outer + o : o * depth + k)] = wide[e];
       }
     }
-  counters_[Op::wgmma].shared_bytes += outer * depth * 2;
+  Counts& counts = counters_[Op::wgmma];
+  counts.shared_bytes += outer * depth * 2;
+  for (int line = 0; line < lines; line += 8)
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      u32 rows[8];
+      for (int i = 0; i < 8; ++i) rows[i] = descriptor.address(mn_major, line + i, chunk);
+      counts.wavefronts += wavefronts(rows, 8, 16);
+      ++counts.ideal_wavefronts;
+    }
 }
 
 void World::wgmma_fence() { current_->wgmma_fenced = true; }

@@ -81,6 +81,7 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.split_k = k.split_k;
   c.num_stages = k.num_stages;
   c.swizzle = k.swizzle;
+  c.swizzle_bytes = k.swizzle_bytes;
   c.raster_group = k.raster_group;
   c.staged_stores = k.staged_stores;
   c.swap_ab = k.swap_ab;

@@ -11,7 +11,7 @@ namespace {
 
 // One change of every field.
 std::vector<GemmConfig> wishes() {
-  std::vector<GemmConfig> all(20);
+  std::vector<GemmConfig> all(21);
   std::size_t i = 0;
   all[i++].family = Family::sm80;
   all[i++].strategy = "large_tiles";
@@ -23,6 +23,7 @@ std::vector<GemmConfig> wishes() {
   all[i++].split_k = 2;
   all[i++].num_stages = 2;
   all[i++].swizzle = true;
+  all[i++].swizzle_bytes = 64;
   all[i++].raster_group = 2;
   all[i++].staged_stores = true;
   all[i++].swap_ab = true;
@@ -60,6 +61,7 @@ std::vector<KernelConfig> kernels_one_field_apart() {
           changed(base, [](K& k) { k.split_k += 1; }),
           changed(base, [](K& k) { k.num_stages += 1; }),
           changed(base, [](K& k) { k.swizzle = !k.swizzle; }),
+          changed(base, [](K& k) { k.swizzle_bytes = 64; }),
           changed(base, [](K& k) { k.raster_group += 1; }),
           changed(base, [](K& k) { k.swap_ab = !k.swap_ab; }),
           changed(base, [](K& k) { k.staged_stores = !k.staged_stores; }),

@@ -1,6 +1,7 @@
 // The emulator's memory: which bytes are elements, bank conflicts, vector clocks.
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "emulator/clocks.hpp"
@@ -126,6 +127,22 @@ TEST(EmulatorSwizzle, PermutesChunksWithinRows) {
   EXPECT_EQ(swizzled(0x600, 64), 0x600u);
   EXPECT_EQ(swizzled(0x480, 32), 0x490u);
   EXPECT_EQ(swizzled(0x500, 32), 0x500u);
+  EXPECT_EQ(swizzled(0x7f0, 16), 0x7f0u);
+}
+
+// What the swizzles of TMA and WGMMA are for: a core matrix, 8 rows of one chunk, in one pass.
+TEST(EmulatorSwizzle, CoreMatricesHaveTheirRowsInDifferentBanks) {
+  for (const auto& [row_bytes, plain_passes] :
+       std::vector<std::pair<int, int>>{{128, 8}, {64, 4}, {32, 2}, {16, 1}})
+    for (int chunk = 0; chunk < row_bytes / 16; ++chunk) {
+      std::uint32_t plain[8], permuted[8];
+      for (int row = 0; row < 8; ++row) {
+        plain[row] = static_cast<std::uint32_t>(0x1000 + row * row_bytes + chunk * 16);
+        permuted[row] = swizzled(plain[row], row_bytes);
+      }
+      EXPECT_EQ(wavefronts(plain, 8, 16), plain_passes) << row_bytes;
+      EXPECT_EQ(wavefronts(permuted, 8, 16), 1) << row_bytes << ", chunk " << chunk;
+    }
 }
 
 }  // namespace

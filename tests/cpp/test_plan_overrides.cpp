@@ -76,6 +76,10 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         WISH(num_stages, 1),
         WISH(num_stages, 3),
         WISH(swizzle, false),
+        WISH(swizzle_bytes, 128),
+        WISH(swizzle_bytes, 64),
+        WISH(swizzle_bytes, 32),
+        WISH(swizzle_bytes, 16),
         WISH(raster_group, 0),
         WISH(raster_group, 1),
         WISH(raster_group, 1024),
@@ -113,6 +117,23 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         ADD_FAILURE() << arch << ", " << config.str() << ": " << error.what();
       }
     }
+}
+
+// One asks for either: of a kernel of family sm90 without a swizzle, rows are one chunk.
+TEST(Overrides, NoSwizzleOfSm90IsRowsOfSixteenBytes) {
+  GemmConfig by_flag = only(WISH(swizzle, false)), by_width = only(WISH(swizzle_bytes, 16));
+  by_flag.family = by_width.family = Family::sm90;
+  const Plan p = plan(square(), hardware("H200"), by_flag);
+  EXPECT_EQ(p.kernel.swizzle_bytes, 16);
+  EXPECT_EQ(plan(square(), hardware("H200"), by_width).kernel, p.kernel);
+  EXPECT_EQ(plan(square(), hardware("H200"), only(WISH(family, Family::sm90))).kernel.swizzle_bytes,
+            128);
+  const Plan shallow = plan(square(), hardware("H200"), [] {
+    GemmConfig c = only(WISH(swizzle_bytes, 64));
+    c.block_k = 32;
+    return c;
+  }());
+  EXPECT_EQ(shallow.kernel.family, Family::sm90);
 }
 
 TEST(Overrides, AStrategyIsHeededAndMayProposeNothing) {
@@ -211,6 +232,9 @@ TEST(Overrides, AnyMixOfWishesIsHeededOrRefused) {
       WISH(num_stages, 12),
       WISH(num_stages, -1),
       WISH(swizzle, false),
+      WISH(swizzle_bytes, 64),
+      WISH(swizzle_bytes, 32),
+      WISH(swizzle_bytes, 16),
       WISH(raster_group, 0),
       WISH(raster_group, 3),
       WISH(raster_group, 9999),

@@ -102,8 +102,26 @@ TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
       {"H200", {WISH(cluster_k, 4), WISH(block_n, 80)}, {"a multiple of 16 * cluster_k"}},
       {"H200", {WISH(prefetch, true), WISH(dependent_launch, false)}, {"needs dependent_launch"}},
       {"H200", {WISH(block_m, 52)}, {"multiple of 8"}},
-      {"H200", {WISH(family, Family::sm90), WISH(swizzle, false)}, {"needs the swizzle"}},
-      {"H200", {WISH(family, Family::sm90), WISH(block_k, 32)}, {"block_k 64, 128 or 256"}},
+      {"H200",
+       {WISH(family, Family::sm90), WISH(swizzle, false), WISH(swizzle_bytes, 64)},
+       {"swizzle and swizzle_bytes disagree"}},
+      {"H200",
+       {WISH(family, Family::sm90), WISH(swizzle, true), WISH(swizzle_bytes, 16)},
+       {"swizzle and swizzle_bytes disagree"}},
+      {"H200", {WISH(family, Family::sm90), WISH(swizzle_bytes, 8)}, {"128, 64 or 32"}},
+      {"H200",
+       {WISH(family, Family::sm80), WISH(swizzle_bytes, 64)},
+       {"swizzle_bytes is a knob of family sm90", "sm80"}},
+      {"sm_80", {WISH(swizzle_bytes, 32)}, {"swizzle_bytes is a knob of family sm90"}},
+      {"H200",
+       {WISH(family, Family::sm90), WISH(swizzle_bytes, 64), WISH(block_k, 32), WISH(block_m, 24)},
+       {"block_m a multiple of 16"}},
+      {"H200",
+       {WISH(family, Family::sm90), WISH(swizzle_bytes, 64), WISH(block_k, 16)},
+       {"32 with swizzle_bytes of 64 or less"}},
+      {"H200",
+       {WISH(family, Family::sm90), WISH(block_k, 32)},
+       {"block_k 64, 128 or 256", "swizzle_bytes 64"}},
       {"H200", {WISH(family, Family::sm90), WISH(block_m, 320)}, {"256 at most"}},
       {"H200", {WISH(family, Family::sm90), WISH(block_n, 272)}, {"block_n", "up to 256"}},
       {"H200", {WISH(family, Family::sm90), WISH(warp_n, 32)}, {"warp_n equal to it"}},
@@ -150,6 +168,11 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   GemmConfig deep = sm90;
   deep.block_k = 128;
   expect_words(plan_refusal(ragged, hw, deep), {"multiple of 64", deep.str()});
+  GemmConfig narrow = sm90;
+  narrow.swizzle_bytes = 64;  // 520 is no multiple of the 32 elements of a row
+  expect_words(plan_refusal(ragged, hw, narrow), {"multiple of 32", "swizzle_bytes 64"});
+  narrow.swizzle_bytes = 16;
+  EXPECT_EQ(plan(ragged, hw, narrow).kernel.swizzle_bytes, 16);
 }
 
 TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
@@ -162,6 +185,7 @@ TEST(Refusals, WhatGemvCannotDoIsRefusedByName) {
   };
   const std::vector<Case> cases = {
       {k_major, WISH(swizzle, true), {"no swizzle"}},
+      {k_major, WISH(swizzle_bytes, 64), {"swizzle_bytes is a knob of family sm90"}},
       {k_major, WISH(staged_stores, true), {"staged"}},
       {k_major, WISH(raster_group, 4), {"raster groups"}},
       {k_major, WISH(cluster_n, 2), {"clusters"}},

@@ -24,10 +24,12 @@ struct Coordinates {
 };
 
 // How device/mainloop_sm90.cuh addresses element (outer, k) of an operand.
-Coordinates coordinates(Major major, int block_k, std::int64_t outer, std::int64_t k) {
+Coordinates coordinates(Major major, const KernelConfig& kernel, std::int64_t outer,
+                        std::int64_t k) {
+  const int span = kernel.swizzle_bytes / 2;
   if (major == Major::mn) return {outer, k, 0};
-  if (block_k == 64) return {k, outer, 0};
-  return {k % 64, outer, k / 64};
+  if (kernel.block_k == span) return {k, outer, 0};
+  return {k % span, outer, k / span};
 }
 
 bool inside(const TensorBox& t, const Coordinates& c, std::int64_t batch) {
@@ -42,7 +44,8 @@ void expect_encodable(const TensorBox& t, const std::string& of) {
   for (std::int64_t s : t.stride_bytes)
     EXPECT_TRUE(s > 0 && s % 16 == 0 && s < std::int64_t{1} << 40) << of << " stride " << s;
   for (std::int64_t b : t.box) EXPECT_TRUE(b >= 1 && b <= 256) << of << " box " << b;
-  EXPECT_TRUE(t.box[0] == 64 || t.box[0] == 32 || t.box[0] == 16) << of;
+  EXPECT_TRUE(t.box[0] == 64 || t.box[0] == 32 || t.box[0] == 16 || t.box[0] == 8) << of;
+  EXPECT_LE(t.box[0], t.pitch) << of;
 }
 
 // A product that family sm90 takes, in a layout, batch and order of D that the dice decide.
@@ -77,10 +80,12 @@ std::vector<Plan> plans_of(Dice& dice, const GemmProblem& p) {
         c.cluster_m = cluster == 1 ? 2 : 1;
         c.cluster_n = cluster == 2 ? 2 : 1;
         if (dice.one_in(3)) c.multicast = false;
+        c.swizzle_bytes = dice.pick<int>({128, 128, 64, 32, 16});
         try {
           all.push_back(plan(p, hardware("H200"), c));
         } catch (const InvalidValue& refused) {
-          EXPECT_TRUE(block_k > 64 || *c.block_n % 64 != 0) << refused.what();
+          EXPECT_TRUE(block_k > 64 || *c.block_n % 64 != 0 || *c.swizzle_bytes < 128)
+              << refused.what();
         }
       }
   return all;
@@ -106,8 +111,8 @@ TEST(TensorMaps, OperandsAreReadWhereTheViewsSay) {
                          m = dice.below(static_cast<int>(p.m)),
                          n = dice.below(static_cast<int>(p.n)),
                          kk = dice.below(static_cast<int>(p.k));
-      const Coordinates at_a = coordinates(k.a_major, k.block_k, m, kk);
-      const Coordinates at_b = coordinates(k.b_major, k.block_k, n, kk);
+      const Coordinates at_a = coordinates(k.a_major, k, m, kk);
+      const Coordinates at_b = coordinates(k.b_major, k, n, kk);
       const std::int64_t i_a = p.a.batch_stride ? i : 0, i_b = p.b.batch_stride ? i : 0;
       EXPECT_TRUE(inside(a, at_a, i_a)) << dump(p) << k.str();
       EXPECT_TRUE(inside(b, at_b, i_b)) << dump(p) << k.str();
@@ -122,11 +127,11 @@ TEST(TensorMaps, NothingBeyondAnOperandIsRead) {
   for_each_plan(10, [](Dice& dice, const GemmProblem& p, const KernelConfig& k) {
     const TensorBox a = tensor_box_a(p, k), b = tensor_box_b(p, k);
     const std::int64_t more = dice.below(300);
-    EXPECT_FALSE(inside(a, coordinates(k.a_major, k.block_k, p.m + more, 0), 0)) << k.str();
-    EXPECT_FALSE(inside(a, coordinates(k.a_major, k.block_k, 0, p.k + more), 0)) << k.str();
-    EXPECT_FALSE(inside(b, coordinates(k.b_major, k.block_k, p.n + more, 0), 0)) << k.str();
-    EXPECT_FALSE(inside(b, coordinates(k.b_major, k.block_k, 0, p.k + more), 0)) << k.str();
-    EXPECT_FALSE(inside(a, coordinates(k.a_major, k.block_k, 0, 0), p.batch)) << k.str();
+    EXPECT_FALSE(inside(a, coordinates(k.a_major, k, p.m + more, 0), 0)) << k.str();
+    EXPECT_FALSE(inside(a, coordinates(k.a_major, k, 0, p.k + more), 0)) << k.str();
+    EXPECT_FALSE(inside(b, coordinates(k.b_major, k, p.n + more, 0), 0)) << k.str();
+    EXPECT_FALSE(inside(b, coordinates(k.b_major, k, 0, p.k + more), 0)) << k.str();
+    EXPECT_FALSE(inside(a, coordinates(k.a_major, k, 0, 0), p.batch)) << k.str();
   });
 }
 
@@ -141,8 +146,10 @@ TEST(TensorMaps, BoxesAddUpToTheTiles) {
          {Operand{tensor_box_a(p, k), k.a_major, k.block_m, k.multicast ? k.cluster_n : 1},
           Operand{tensor_box_b(p, k), k.b_major, k.block_n, k.multicast ? k.cluster_m : 1}}) {
       expect_encodable(o.box, k.str());
-      EXPECT_EQ(o.box.box[0], 64) << "one swizzle atom: " << k.str();
-      const std::int64_t copies = o.major == Major::mn ? o.outer / 64 : 1;
+      const int span = k.swizzle_bytes / 2;
+      EXPECT_EQ(o.box.box[0], span) << "one swizzle atom: " << k.str();
+      EXPECT_EQ(o.box.pitch, span) << "and its swizzle: " << k.str();
+      const std::int64_t copies = o.major == Major::mn ? o.outer / span : 1;
       EXPECT_EQ(copies * o.slices * o.box.box[0] * o.box.box[1] * o.box.box[2], o.outer * k.block_k)
           << k.str();
       EXPECT_EQ(o.box.box[1] % 8, 0) << "rows of a swizzle pattern: " << k.str();
@@ -176,11 +183,13 @@ TEST(TensorMaps, TheResultIsWrittenWhereItsViewSays) {
   EXPECT_GT(stored, 300);
 }
 
-KernelConfig kernel_for(const GemmProblem& p, int block_k, int cluster_m, int cluster_n) {
+KernelConfig kernel_for(const GemmProblem& p, int block_k, int cluster_m, int cluster_n,
+                        int swizzle_bytes = 128) {
   GemmConfig c;
   c.family = Family::sm90;
   c.block_m = 128, c.block_n = 64, c.block_k = block_k, c.num_stages = 2, c.swap_ab = false;
   c.cluster_m = cluster_m, c.cluster_n = cluster_n;
+  c.swizzle_bytes = swizzle_bytes;
   return plan(p, hardware("H200"), c).kernel;
 }
 
@@ -205,6 +214,11 @@ TEST(TensorMaps, ExamplesOfEachKind) {
              {64, 128, 2});
   expect_box(tensor_box_a(nt, kernel_for(nt, 256, 1, 1)), {64, 1000, 8, 2}, {1024, 128, 1024000},
              {64, 128, 4});
+  // Narrower atoms: one of 64 bytes, and four of 32.
+  expect_box(tensor_box_a(nt, kernel_for(nt, 32, 1, 1, 64)), {512, 1000, 1, 2},
+             {1024, 1024, 1024000}, {32, 128, 1});
+  expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 1, 32)), {16, 1000, 32, 2}, {1024, 32, 1024000},
+             {16, 128, 4});
   // Each CTA of a cluster fetches its slice: CTAs beside each other of A, above each other of B.
   expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 2)), {512, 1000, 1, 2}, {1024, 1024, 1024000},
              {64, 64, 1});
@@ -218,6 +232,8 @@ TEST(TensorMaps, ExamplesOfEachKind) {
   expect_box(tensor_box_b(shared_b, kernel_for(nt, 64, 1, 1)), {512, 504, 1, 1}, {1024, 1024, 1024},
              {64, 64, 1});
   const GemmProblem tn = placed(1000, 504, 512, "tn");
+  expect_box(tensor_box_a(tn, kernel_for(tn, 64, 1, 1, 16)), {1000, 512, 1, 1}, {2000, 2000, 2000},
+             {8, 64, 1});
   expect_box(tensor_box_a(tn, kernel_for(tn, 64, 1, 1)), {1000, 512, 1, 1}, {2000, 2000, 2000},
              {64, 64, 1});
   expect_box(tensor_box_b(tn, kernel_for(tn, 128, 1, 1)), {504, 512, 1, 1}, {1008, 1008, 1008},

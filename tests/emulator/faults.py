@@ -41,7 +41,8 @@ def gemv(file, old, new, *kinds, shape=(3, 72, 1600)):
 
 LOOP_80, LOOP_90 = "mainloop_sm80.cuh", "mainloop_sm90.cuh"
 KERNEL_90, EPILOGUE_90 = "gemm_kernel_sm90.cuh", "epilogue_sm90.cuh"
-SUM_90 = "cluster_sum.cuh"
+SUM_90, DESCRIPTOR = "cluster_sum.cuh", "wgmma_descriptor.cuh"
+NOT_RIGHT = ("wrong", "uninitialized")
 OPERANDS = "epilogue_operands.cuh"
 FUSED = dict(shape=(70, 85, 64), fused=True)
 
@@ -181,10 +182,34 @@ FAULTS = {
     "no wgmma.fence": sm90(LOOP_90, "    ptx::wgmma_fence();\n", "", "race"),
     "the descriptor's stride is wrong": sm90(
         "wgmma_descriptor.cuh",
-        "u64(1024 / 16) << 32",
-        "u64(512 / 16) << 32",
+        "ROWS_8 = 8 * Tile::ROW_BYTES",
+        "ROWS_8 = 4 * Tile::ROW_BYTES",
         "wrong",
         "uninitialized",
+    ),
+    "a descriptor of 64-byte rows names the 128-byte swizzle": sm90(
+        DESCRIPTOR, "Tile::ROW_BYTES == 64 ? 2", "Tile::ROW_BYTES == 64 ? 1", *NOT_RIGHT,
+        swizzle_bytes=64, shape=(200, 136, 320),
+    ),
+    "a descriptor of 64-byte rows names the 32-byte swizzle": sm90(
+        DESCRIPTOR, "Tile::ROW_BYTES == 64 ? 2", "Tile::ROW_BYTES == 64 ? 3", *NOT_RIGHT,
+        swizzle_bytes=64, shape=(200, 136, 320), layout="tn",
+    ),
+    "a descriptor of 32-byte rows names no swizzle": sm90(
+        DESCRIPTOR, "Tile::ROW_BYTES == 32 ? 3", "Tile::ROW_BYTES == 32 ? 0", *NOT_RIGHT,
+        swizzle_bytes=32, shape=(200, 136, 320),
+    ),
+    "without a swizzle, the columns of a k-slice are in the wrong place": sm90(
+        DESCRIPTOR, "COLUMN = Tile::COLUMN_BYTES / 16", "COLUMN = Tile::COLUMN_BYTES / 32",
+        *NOT_RIGHT, swizzle=False,
+    ),
+    "without a swizzle, MN-major offsets keep their places": sm90(
+        DESCRIPTOR, "Tile::ROW_BYTES == 16;", "false;", *NOT_RIGHT, swizzle=False, layout="tn",
+    ),
+    "64-byte rows: the second k-slice is where 128-byte rows have it": sm90(
+        DESCRIPTOR, "k / Tile::SPAN * Tile::COLUMN_BYTES + k % Tile::SPAN * 2",
+        "k / 64 * Tile::COLUMN_BYTES + k % 64 * 2", *NOT_RIGHT,
+        swizzle_bytes=64, shape=(200, 136, 320),
     ),
     "stores without fence.proxy.async": sm90(
         EPILOGUE_90, "      ptx::fence_proxy_async();\n", "", "proxy"

@@ -92,6 +92,35 @@ def test_the_swizzle_prevents_bank_conflicts(layout):
     assert off["ldmatrix"].bank_conflicts == 7 * on["ldmatrix"].wavefronts
 
 
+# Bytes of a row in shared memory, and the passes that the TMA takes for 128 bytes.
+@pytest.mark.parametrize("layout", ["nt", "nn", "tn", "tt"])
+@pytest.mark.parametrize("swizzle_bytes, passes", [(128, 1), (64, 2), (32, 4), (16, 8)])
+def test_narrow_swizzles_of_sm90_leave_the_tma_with_bank_conflicts(layout, swizzle_bytes, passes):
+    m, n, k = 128, 128, 128
+    fields = dict(family="sm90", block_m=64, block_n=64, swap_ab=False, cluster_m=1, cluster_k=1)
+    report = product(m, n, k, layout=layout, arch="sm_90", swizzle_bytes=swizzle_bytes, **fields)
+    load, store, wgmma = (report[name] for name in ("TMA load", "TMA store", "wgmma"))
+    assert load.shared_bytes == 2 * 2 * (m + n) * k  # two tiles need each operand
+    assert load.wavefronts == passes * load.shared_bytes // 128
+    assert load.bank_conflicts == (passes - 1) * load.shared_bytes // 128
+    # Core matrices have their rows in different banks, whatever the swizzle; D has its own panels.
+    assert wgmma.wavefronts == wgmma.shared_bytes // 128 == (64 + 64) * 16 * 2 // 128 * 4 * k // 16
+    assert wgmma.bank_conflicts == 0
+    assert store.wavefronts == m * n * 2 // 128
+    assert store.bank_conflicts == 0
+
+
+def test_rows_of_sixteen_bytes_fetch_every_sector_twice():
+    store = np.ones(64 * 64 + 16, np.float16)
+    first = -store.ctypes.data % 32 // 2  # where a sector begins
+    a = store[first : first + 64 * 64].reshape(64, 64)
+    for swizzle, sectors_of_bytes in ((True, 32), (False, 16)):
+        config = fastgemm.GemmConfig(family="sm90", block_m=64, block_n=64, swizzle=swizzle)
+        load = fastgemm.emulate(a, a.T, arch="sm_90", config=config)[1]["TMA load"]
+        assert load.global_bytes == 2 * 64 * 64 * 2
+        assert load.sectors == load.global_bytes // sectors_of_bytes
+
+
 def test_multicast_fetches_what_is_shared_once():
     fields = dict(family="sm90", block_m=64, block_n=64, swap_ab=False, cluster_m=2)
     shared = product(128, 64, 256, arch="sm_90", **fields)

@@ -1,7 +1,7 @@
 """Every family, layout, dtype and knob on the emulator, at the edges of its tiles."""
 
 import pytest
-from knobs import KNOBS_OLDER, KNOBS_SM80, SM80
+from knobs import KNOBS_OLDER, KNOBS_SM80, SM80, SWIZZLES_SM90, swizzle_case
 from products import LAYOUTS, product
 
 SM90 = dict(block_m=128, block_n=128, num_stages=3, cluster_m=1, cluster_n=1, cluster_k=1)
@@ -92,6 +92,17 @@ def test_every_knob_of_sm90(layout, knob):
     product(m, n, k, seed=1, **options)
     product(3 * m, 3 * n, k, seed=2, **options)
     product(8, 8, depth * fields["cluster_k"], seed=3, **options)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", SWIZZLES_SM90)
+def test_every_swizzle_of_sm90(name, layout):
+    layout, fields, step = swizzle_case(layout, name, SM90)
+    depth = fields.get("block_k", 64)
+    m, n = fields["block_m"] + 8, fields["block_n"] - 8
+    options = dict(layout=layout, dtype="bfloat16", arch="sm_90", family="sm90", **fields)
+    product(m, n, (fields["num_stages"] + 1) * depth + step, seed=1, **options)
+    product(8, 8, depth * fields["cluster_k"], seed=2, **options)
 
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_90"])

@@ -9,7 +9,13 @@ torch = pytest.importorskip("torch")
 import fastgemm  # noqa: E402
 from exact import LAYOUTS, Guarded, check_product, expected, integers, operands  # noqa: E402
 from fastgemm import GemmConfig  # noqa: E402
-from knobs import KNOBS_OLDER, KNOBS_SM80, SM80  # noqa: E402
+from knobs import (  # noqa: E402
+    KNOBS_OLDER,
+    KNOBS_SM80,
+    SM80,
+    SWIZZLES_SM90,
+    swizzle_case,
+)
 
 pytestmark = pytest.mark.gpu
 HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
@@ -148,6 +154,20 @@ def test_every_knob_of_sm90(layout, knob):
     deep = max(320, least_k)
     check_product(3001, 1013, deep, "nt", BF16, config)  # many tiles a CTA, odd edges
     check_product(264, 392, max(192, least_k), layout, HALF, config, out_dtype=FLOAT)
+
+
+@pytest.mark.skipif("not on_hopper()")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", SWIZZLES_SM90)
+def test_every_swizzle_of_sm90(name, layout):
+    layout, fields, step = swizzle_case(layout, name, SM90)
+    config = GemmConfig(**fields)
+    depth = fields.get("block_k", 64)
+    least_k = fields.get("cluster_k", 1) * depth
+    for m, n, k in sizes_around(fields["block_m"], fields["block_n"], depth, fields["num_stages"]):
+        m, n, k = (m + 7) // 8 * 8, (n + 7) // 8 * 8, (k + step - 1) // step * step
+        check_product(m, n, max(k, least_k), layout, BF16, config)
+    check_product(1000, 504, 320, layout, HALF, config)
 
 
 def test_outputs_of_every_dtype_and_order():

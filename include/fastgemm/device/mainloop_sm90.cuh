@@ -25,9 +25,9 @@ namespace fastgemm {
 // next tile while the consumers are still in the epilogue of this one.
 
 // The copies of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y, z,
-// w). A k-tile of several columns is read through a map in which K is split into 64s:
-// (k % 64, outer, k / 64, batch). Gated, gates and ups alternate in eights, and each column is a
-// copy: (k, outer % 8, gate or up, outer / 16).
+// w). A k-tile of several columns is read through a map in which K is split into SPANs:
+// (k % SPAN, outer, k / SPAN, batch). Gated, gates and ups alternate in eights, and each column is
+// a copy: (k, outer % 8, gate or up, outer / 16).
 template <class Tile, bool GATED, class Body>
 FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, Body body) {
   if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
@@ -37,7 +37,7 @@ FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, Body 
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
       const int column = (Tile::SLICE_COLUMNS ? slice * COLUMNS : 0) + i;
-      body(column * Tile::COLUMN_BYTES + row * Tile::ROW_BYTES, k + 64 * column, 0, 0,
+      body(column * Tile::COLUMN_BYTES + row * Tile::ROW_BYTES, k + Tile::SPAN * column, 0, 0,
            (outer + row) / 16);
     }
     return;
@@ -46,13 +46,13 @@ FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, Body 
   for (int box = 0; box < Tile::BOXES; ++box) {
     const int offset = box * Tile::COLUMN_BYTES + slice * Tile::COPY_BYTES;
     if constexpr (Tile::MAJOR == Major::MN)
-      body(offset, outer + box * 64, k + slice * Tile::COPY_ROWS, 0, batch);
+      body(offset, outer + box * Tile::SPAN, k + slice * Tile::COPY_ROWS, 0, batch);
     else if constexpr (Tile::COLUMNS == 1)
       body(offset, k, outer + slice * Tile::COPY_ROWS, 0, batch);
     else if constexpr (Tile::SLICE_COLUMNS)
-      body(offset, 0, outer, k / 64 + slice * Tile::COPY_COLUMNS, batch);
+      body(offset, 0, outer, k / Tile::SPAN + slice * Tile::COPY_COLUMNS, batch);
     else
-      body(offset, 0, outer, k / 64, batch);
+      body(offset, 0, outer, k / Tile::SPAN, batch);
   }
 }
 

@@ -8,23 +8,26 @@ namespace fastgemm {
 
 constexpr int WARPGROUP_THREADS = 128;
 
-// One operand's k-tile as the TMA writes it and WGMMA reads it: atoms of 8 rows x 128 bytes, the
-// 16-byte chunks of row r permuted by XOR with r (the 128-byte swizzle).
+// One operand's k-tile as the TMA writes it and WGMMA reads it: atoms of 8 rows x ROW_BYTES, which
+// hold SPAN elements. In rows of 128 bytes (the 128-byte swizzle) the 16-byte chunks of row r are
+// permuted by XOR with r; of 64 bytes with r / 2, of 32 bytes with r / 4, always so that a column
+// of chunks meets all banks; a row of 16 bytes is one chunk (no swizzle).
 //
-//   K-major    columns of OUTER rows x 64 of K, one behind the other along K
-//   MN-major   boxes of 64 (m or n) x DEPTH rows of K, one behind the other along m or n
+//   K-major    columns of OUTER rows x SPAN of K, one behind the other along K
+//   MN-major   boxes of SPAN (m or n) x DEPTH rows of K, one behind the other along m or n
 //
 // With SLICES > 1 the CTAs of a cluster share the tile: each fetches one slice of every box, and
 // the TMA delivers it to all.
-template <int OUTER_, int DEPTH_, Major MAJOR_, int SLICES_>
+template <int OUTER_, int DEPTH_, Major MAJOR_, int SLICES_, int ROW_BYTES_>
 struct TmaTile {
   static constexpr int OUTER = OUTER_;
   static constexpr int DEPTH = DEPTH_;
   static constexpr Major MAJOR = MAJOR_;
   static constexpr int SLICES = SLICES_;
-  static constexpr int ROW_BYTES = 128;
-  static constexpr int COLUMNS = MAJOR == Major::K ? DEPTH / 64 : 1;
-  static constexpr int BOXES = MAJOR == Major::K ? 1 : OUTER / 64;
+  static constexpr int ROW_BYTES = ROW_BYTES_;
+  static constexpr int SPAN = ROW_BYTES / 2;
+  static constexpr int COLUMNS = MAJOR == Major::K ? DEPTH / SPAN : 1;
+  static constexpr int BOXES = MAJOR == Major::K ? 1 : OUTER / SPAN;
   static constexpr int ROWS = MAJOR == Major::K ? OUTER : DEPTH;  // of a column, of a box
   static constexpr int COLUMN_BYTES = ROWS * ROW_BYTES;
   static constexpr int BYTES = OUTER * DEPTH * 2;
@@ -34,9 +37,9 @@ struct TmaTile {
   static constexpr int COPY_COLUMNS = SLICE_COLUMNS ? COLUMNS / SLICES : COLUMNS;
   static constexpr int COPY_ROWS = SLICE_COLUMNS ? ROWS : ROWS / SLICES;
   static constexpr int COPY_BYTES = COPY_COLUMNS * COPY_ROWS * ROW_BYTES;
-  static_assert(DEPTH % 64 == 0, "a k-tile is whole swizzle atoms deep");
+  static_assert(DEPTH % SPAN == 0 && DEPTH % 16 == 0, "a k-tile is whole swizzle atoms deep");
   static_assert(COPY_ROWS % 8 == 0 && COPY_ROWS <= 256, "a copy is whole atoms, 256 rows at most");
-  static_assert(MAJOR == Major::K || OUTER % 64 == 0, "MN-major boxes are 64 wide");
+  static_assert(MAJOR == Major::K || OUTER % SPAN == 0, "MN-major boxes are SPAN wide");
 };
 
 // A place in the ring. `lap` is the parity of the phase that a consumer waits for at `full`; the
@@ -70,11 +73,11 @@ struct RingSm90 {
 
   // CTAs above each other share B, CTAs beside each other share A.
   using A = TmaTile<Config::BLOCK_M, Config::BLOCK_K, Config::A_MAJOR,
-                    Config::MULTICAST ? Config::CLUSTER_N : 1>;
+                    Config::MULTICAST ? Config::CLUSTER_N : 1, Config::SWIZZLE_BYTES>;
   using B = TmaTile<Config::BLOCK_N, Config::BLOCK_K, Config::B_MAJOR,
-                    Config::MULTICAST ? Config::CLUSTER_M : 1>;
+                    Config::MULTICAST ? Config::CLUSTER_M : 1, Config::SWIZZLE_BYTES>;
   static constexpr int STAGE_BYTES = A::BYTES + B::BYTES;
-  static_assert(STAGE_BYTES % 1024 == 0, "swizzle atoms are 1024-byte aligned");
+  static_assert(STAGE_BYTES % 1024 == 0, "swizzle atoms of 128-byte rows are 1024-byte aligned");
 
   static constexpr int BYTES = STAGES * STAGE_BYTES;
   // WGMMA reads 64 rows of A, and of a warpgroup that has fewer what lies behind: up to here.

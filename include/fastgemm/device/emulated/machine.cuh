@@ -30,7 +30,7 @@ struct TensorBox {
   i64 extent[4];
   i64 stride_bytes[3];  // of indices 1 to 3
   int box[4];
-  int swizzle_bytes;  // 128, 64 or 32: the width of a row in shared memory
+  int swizzle_bytes;  // 128, 64, 32 or, with no swizzle, 16: the width of a row in shared memory
   int element_bytes;
 };
 constexpr u64 TENSOR_BOX_MAGIC = 0x786f625f6d656766;
