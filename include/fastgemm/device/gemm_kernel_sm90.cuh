@@ -48,6 +48,9 @@ constexpr int SHARED_BYTES = SharedSm90<Config>::BYTES;
 // a load.
 constexpr int PREFETCHED_K_TILES = 2;
 
+// Behind those of the consumers' stores (epilogue_sm90.cuh).
+constexpr int HANDOVER_BARRIER = 3;
+
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
 // CTAs of different k_rank have the same block tile.
 template <class Config>
@@ -213,15 +216,18 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     WarpgroupTile<Config> tile;
     int panel = 0;
     // Ping-pong: every other tile is this warpgroup's, and while it stores one, the other warpgroup
-    // multiplies the next. No barrier keeps them apart: the ring does, whose k-tiles come in order.
+    // multiplies the next. They meet where the ring is handed over: a warpgroup laps ahead of the
+    // other would take the parity of an earlier phase for that of its own.
     int turn = warpgroup;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       const int k_tiles = split_of(index).k_tiles;
-      if (Config::PING_PONG && turn++ % 2 != 0) {
+      const bool mine = !Config::PING_PONG || turn++ % 2 == 0;
+      if (mine)
+        consume<Config>(ring, at, tile, first_row, k_tiles);
+      else
         at.advance(k_tiles);
-        return;
-      }
-      consume<Config>(ring, at, tile, first_row, k_tiles);
+      if constexpr (Config::PING_PONG) ptx::bar_sync(HANDOVER_BARRIER, 2 * WARPGROUP_THREADS);
+      if (!mine) return;
       if constexpr (Config::CLUSTER_K == 1) {
         store_sums<Config>(p, d_map, tile.accumulator, index, first_row, 0, panels, panel);
       } else {
