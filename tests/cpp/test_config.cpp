@@ -11,30 +11,30 @@ namespace {
 
 // One change of every field.
 std::vector<GemmConfig> wishes() {
-  std::vector<GemmConfig> all(21);
-  std::size_t i = 0;
-  all[i++].family = Family::sm80;
-  all[i++].strategy = "large_tiles";
-  all[i++].block_m = 64;
-  all[i++].block_n = 64;
-  all[i++].block_k = 64;
-  all[i++].warp_m = 64;
-  all[i++].warp_n = 64;
-  all[i++].split_k = 2;
-  all[i++].num_stages = 2;
-  all[i++].swizzle = true;
-  all[i++].swizzle_bytes = 64;
-  all[i++].raster_group = 2;
-  all[i++].staged_stores = true;
-  all[i++].swap_ab = true;
-  all[i++].cluster_m = 2;
-  all[i++].cluster_n = 2;
-  all[i++].cluster_k = 2;
-  all[i++].multicast = true;
-  all[i++].tma_stores = true;
-  all[i++].dependent_launch = true;
-  all[i++].prefetch = true;
-  all[i++].ping_pong = true;
+  std::vector<GemmConfig> all;
+  const auto wish = [&]() -> GemmConfig& { return all.emplace_back(); };
+  wish().family = Family::sm80;
+  wish().strategy = "large_tiles";
+  wish().block_m = 64;
+  wish().block_n = 64;
+  wish().block_k = 64;
+  wish().warp_m = 64;
+  wish().warp_n = 64;
+  wish().split_k = 2;
+  wish().num_stages = 2;
+  wish().swizzle = true;
+  wish().swizzle_bytes = 64;
+  wish().raster_group = 2;
+  wish().staged_stores = true;
+  wish().swap_ab = true;
+  wish().cluster_m = 2;
+  wish().cluster_n = 2;
+  wish().cluster_k = 2;
+  wish().multicast = true;
+  wish().tma_stores = true;
+  wish().dependent_launch = true;
+  wish().prefetch = true;
+  wish().ping_pong = true;
   return all;
 }
 
