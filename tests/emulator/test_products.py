@@ -107,7 +107,7 @@ def test_every_swizzle_of_sm90(name, layout):
 
 @pytest.mark.parametrize("k_tiles", [1, 2, 3])
 def test_ping_pong_over_several_tiles_a_cta(k_tiles):
-    # 300 tiles for the 132 SMs of an H200, so small that a warpgroup skips part of a lap, one, more.
+    # 300 tiles for 132 SMs, so small that a warpgroup skips part of a lap of the ring, one, more.
     fields = dict(family="sm90", ping_pong=True, block_m=8, block_n=16, num_stages=2, cluster_m=1)
     product(8 * 15, 16 * 20, 64 * k_tiles, dtype="bfloat16", arch="sm_90", seed=k_tiles, **fields)
 

@@ -172,61 +172,74 @@ FASTGEMM_DEVICE void store_elements(const OutputTile<Config>& out, int first_row
     }
 }
 
+// Writes the accumulators' panel from 16 x 16 tile (tile_m, tile_n) on into shared memory. The tile
+// is known at run time only and registers cannot be indexed: every panel has its own stores here,
+// behind a branch.
+template <class Panel, class Mma, int TILES_M, int TILES_N>
+FASTGEMM_DEVICE void write_panel(const float (&accumulator)[TILES_M][TILES_N][8], int tile_m,
+                                 int tile_n, u32 panel) {
+  const int lane = ptx::thread_index() % WARP_THREADS;
+#pragma unroll
+  for (int m = 0; m < TILES_M; m += Panel::TILES_M)
+#pragma unroll
+    for (int n = 0; n < TILES_N; n += Panel::TILES_N)
+      if (m == tile_m && n == tile_n)
+#pragma unroll
+        for (int i = 0; i < Panel::TILES_M; ++i)
+#pragma unroll
+          for (int j = 0; j < min_of(Panel::TILES_N, TILES_N - n); ++j)
+#pragma unroll
+            for (int pair = 0; pair < 4; ++pair) {
+              const float* sum = accumulator[m + i][n + j] + 2 * pair;
+              const int row = i * 16 + Mma::row(lane, pair), col = j * 16 + Mma::col(lane, pair);
+              ptx::st_shared_v2_f32(panel + (row * Panel::PITCH + col) * 4, sum[0], sum[1]);
+            }
+}
+
+// Stores the first `cols` (a multiple of 16) columns of a panel, vectors of D_VECTOR side by side.
+template <class Panel, class Config>
+FASTGEMM_DEVICE void store_vectors(const OutputTile<Config>& out, int first_row, int first_col,
+                                   int cols, u32 panel) {
+  constexpr int COUNT = Config::D_VECTOR;
+  const int vectors = cols / COUNT;  // of a row
+#pragma unroll 1
+  for (int v = ptx::thread_index() % WARP_THREADS; v < Panel::TILES_M * 16 * vectors;
+       v += WARP_THREADS) {
+    const int row = v / vectors, col = v % vectors * COUNT;
+    float sum[COUNT];
+    const u32 address = panel + (row * Panel::PITCH + col) * 4;
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 4) {
+      const Chunk c = ptx::ld_shared_v4(address + 4 * i);
+#pragma unroll
+      for (int x = 0; x < 4; ++x) sum[i + x] = __uint_as_float(c.word[x]);
+    }
+    out.template finish<COUNT>(first_row + row, first_col + col, sum);
+  }
+}
+
 // Through shared memory, panel by panel, so that a store instruction writes whole rows. Each warp
-// has its own `buffer` and works alone. The loop over a panel's vectors stays a loop: unrolled, it
-// would dominate code size and compile time.
+// has its own `buffer` and works alone. All loops stay loops but that over the registers: unrolled,
+// they would dominate code size and compile time.
 template <class Panel, class Mma, int ROW_STEP, class Config, int TILES_M, int TILES_N>
-FASTGEMM_DEVICE void epilogue_staged(float (&accumulator)[TILES_M][TILES_N][8],
+FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N][8],
                                      const OutputTile<Config>& out, int first_row, int first_col,
                                      u32 buffer) {
-  constexpr int COUNT = Config::D_VECTOR;
-  const int lane = ptx::thread_index() % WARP_THREADS;
   static_assert(TILES_M % Panel::TILES_M == 0 && (Panel::TILES_M == 1 || ROW_STEP == 16),
                 "a panel's rows lie one below the other");
-  constexpr bool MUCH_CODE = Config::Epilogue::ACTIVE || sizeof(typename Config::Output::Bits) == 1;
-  constexpr bool ROLLED =
-      MUCH_CODE && Panel::TILES_M == 1 && TILES_N % Panel::TILES_N == 0;  // see take_tiles()
-
-#pragma unroll
-  for (int tile_m = 0; tile_m < TILES_M; tile_m += Panel::TILES_M)
-#pragma unroll(ROLLED ? 1 : TILES_N)
-    for (int tile_n = 0; tile_n < TILES_N; tile_n += Panel::TILES_N) {
-      const int tiles_n =
-          min_of(Panel::TILES_N, TILES_N - tile_n);  // the last panel may be narrower
-      ptx::bar_warp_sync();                          // the panel before has been read
-#pragma unroll
-      for (int i = 0; i < Panel::TILES_M; ++i)
-#pragma unroll
-        for (int j = 0; j < tiles_n; ++j)
-#pragma unroll
-          for (int pair = 0; pair < 4; ++pair) {
-            const float* sum = accumulator[tile_m + i][(ROLLED ? 0 : tile_n) + j] + 2 * pair;
-            const int row = i * 16 + Mma::row(lane, pair), col = j * 16 + Mma::col(lane, pair);
-            ptx::st_shared_v2_f32(buffer + (row * Panel::PITCH + col) * 4, sum[0], sum[1]);
-          }
-      ptx::bar_warp_sync();
-      if constexpr (COUNT == 1) {
-        store_elements<Panel>(out, first_row + tile_m * ROW_STEP, first_col + tile_n * 16,
-                              tiles_n * 16, buffer);
-        if constexpr (ROLLED) take_tiles<Panel::TILES_N>(accumulator[tile_m]);
-        continue;
-      }
-      const int vectors = tiles_n * 16 / COUNT;  // of a row
 #pragma unroll 1
-      for (int v = lane; v < Panel::TILES_M * 16 * vectors; v += WARP_THREADS) {
-        const int row = v / vectors, col = v % vectors * COUNT;
-        float sum[COUNT];
-        const u32 address = buffer + (row * Panel::PITCH + col) * 4;
-#pragma unroll
-        for (int i = 0; i < COUNT; i += 4) {
-          const Chunk c = ptx::ld_shared_v4(address + 4 * i);
-#pragma unroll
-          for (int x = 0; x < 4; ++x) sum[i + x] = __uint_as_float(c.word[x]);
-        }
-        out.template finish<COUNT>(first_row + tile_m * ROW_STEP + row,
-                                   first_col + tile_n * 16 + col, sum);
-      }
-      if constexpr (ROLLED) take_tiles<Panel::TILES_N>(accumulator[tile_m]);
+  for (int tile_m = 0; tile_m < TILES_M; tile_m += Panel::TILES_M)
+#pragma unroll 1
+    for (int tile_n = 0; tile_n < TILES_N; tile_n += Panel::TILES_N) {
+      ptx::bar_warp_sync();  // the panel before has been read
+      write_panel<Panel, Mma>(accumulator, tile_m, tile_n, buffer);
+      ptx::bar_warp_sync();
+      const int row = first_row + tile_m * ROW_STEP, col = first_col + tile_n * 16;
+      const int cols = min_of(Panel::TILES_N, TILES_N - tile_n) * 16;  // the last may be narrower
+      if constexpr (Config::D_VECTOR == 1)
+        store_elements<Panel>(out, row, col, cols, buffer);
+      else
+        store_vectors<Panel>(out, row, col, cols, buffer);
     }
 }
 

@@ -43,11 +43,21 @@ FASTGEMM_DEVICE void repack(const RepackParams& p) {
   const int before = clamped(i64(address - o.source_begin) / 2);
   const int after = clamped(i64(o.source_end - address) / 2);
 
-  ChunkRead<false> read[REPACK_CHUNKS];
+  // Elements that do not lie side by side are read one by one.
+  if (o.col_stride != 1) {
+#pragma unroll 1
+    for (int i = 0; i < REPACK_CHUNKS && left > i * step; ++i) {
+      const Chunk chunk =
+          load_chunk<2>(source + i * step * o.col_stride, o.col_stride, left - i * step);
+      ptx::st_global_words<4>(copy + i * step, chunk.word);
+    }
+    return;
+  }
+
+  ChunkRead<false, true> read[REPACK_CHUNKS];
 #pragma unroll
   for (int i = 0; i < REPACK_CHUNKS; ++i)
-    read[i].start(source + i * step * o.col_stride, o.col_stride, left - i * step,
-                  before + i * step, after - i * step);
+    read[i].start(source + i * step, 1, left - i * step, before + i * step, after - i * step);
 #pragma unroll
   for (int i = 0; i < REPACK_CHUNKS; ++i) {
     if (left <= i * step) return;
