@@ -44,6 +44,8 @@ KERNEL_90, EPILOGUE_90 = "gemm_kernel_sm90.cuh", "epilogue_sm90.cuh"
 SUM_90, DESCRIPTOR = "cluster_sum.cuh", "wgmma_descriptor.cuh"
 NOT_RIGHT = ("wrong", "uninitialized")
 OPERANDS = "epilogue_operands.cuh"
+# 300 tiles: two or three for each of 132 SMs, and one and a half laps of the ring for each tile.
+PING_PONG = dict(shape=(120, 320, 192), ping_pong=True, block_m=8, block_n=16, num_stages=2)
 FUSED = dict(shape=(70, 85, 64), fused=True)
 
 FAULTS = {
@@ -110,14 +112,14 @@ FAULTS = {
     ),
     "a panel is read before it is written": sm80(
         "epilogue.cuh",
-        "      ptx::bar_warp_sync();\n      if constexpr (COUNT == 1) {",
-        "      if constexpr (COUNT == 1) {",
+        "buffer);\n      ptx::bar_warp_sync();",
+        "buffer);",
         "race",
         "uninitialized",
     ),
     "a panel is written before it has been read": sm80(
         "epilogue.cuh",
-        "      ptx::bar_warp_sync();                          // the panel before",
+        "      ptx::bar_warp_sync();  // the panel before",
         "      // the panel before",
         "race",
         block_m=64,
@@ -283,6 +285,24 @@ FAULTS = {
         layout="nn",
         block_n=128,
         cluster_m=2,
+    ),
+    "ping-pong: the ring is taken before it is handed over": sm90(
+        KERNEL_90,
+        "          ptx::bar_sync(handover, 2 * WARPGROUP_THREADS);\n",
+        "",
+        "race",
+        "uninitialized",
+        "deadlock",
+        **PING_PONG,
+    ),
+    "ping-pong: the other warpgroup's k-tiles are not passed over": sm90(
+        KERNEL_90,
+        "          at.advance(k_tiles);\n",
+        "",
+        "race",
+        "deadlock",
+        *NOT_RIGHT,
+        **PING_PONG,
     ),
     "multicast to the wrong CTA": sm90(
         LOOP_90,

@@ -1,5 +1,6 @@
 """Every family, layout, dtype and knob on the emulator, at the edges of its tiles."""
 
+import fastgemm
 import pytest
 from knobs import KNOBS_OLDER, KNOBS_SM80, SM80, SWIZZLES_SM90, swizzle_case
 from products import LAYOUTS, product
@@ -105,11 +106,15 @@ def test_every_swizzle_of_sm90(name, layout):
     product(8, 8, depth * fields["cluster_k"], seed=2, **options)
 
 
-@pytest.mark.parametrize("k_tiles", [1, 2, 3])
+@pytest.mark.parametrize("k_tiles", [1, 2, 3, 5])
 def test_ping_pong_over_several_tiles_a_cta(k_tiles):
     # 300 tiles for 132 SMs, so small that a warpgroup skips part of a lap of the ring, one, more.
-    fields = dict(family="sm90", ping_pong=True, block_m=8, block_n=16, num_stages=2, cluster_m=1)
-    product(8 * 15, 16 * 20, 64 * k_tiles, dtype="bfloat16", arch="sm_90", seed=k_tiles, **fields)
+    fields = dict(family="sm90", ping_pong=True, swap_ab=False, block_m=8, block_n=16, block_k=64)
+    fields |= dict(num_stages=2, cluster_m=1, cluster_k=1)
+    m, n, k = 8 * 15, 16 * 20, 64 * k_tiles
+    config = fastgemm.GemmConfig(**fields)
+    assert fastgemm.plan(m, n, k, arch="sm_90", config=config).ctas == 132
+    product(m, n, k, dtype="bfloat16", arch="sm_90", seed=k_tiles, **fields)
 
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_90"])

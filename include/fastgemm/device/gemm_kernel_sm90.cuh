@@ -48,8 +48,9 @@ constexpr int SHARED_BYTES = SharedSm90<Config>::BYTES;
 // a load.
 constexpr int PREFETCHED_K_TILES = 2;
 
-// Behind those of the consumers' stores (epilogue_sm90.cuh).
-constexpr int HANDOVER_BARRIER = 3;
+// Ping-pong: where a warpgroup hands the ring over to the other, one barrier each, behind those of
+// the consumers' stores (epilogue_sm90.cuh).
+constexpr int HANDOVER_BARRIERS = 3;
 
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
 // CTAs of different k_rank have the same block tile.
@@ -216,18 +217,26 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     WarpgroupTile<Config> tile;
     int panel = 0;
     // Ping-pong: every other tile is this warpgroup's, and while it stores one, the other warpgroup
-    // multiplies the next. They meet where the ring is handed over: a warpgroup laps ahead of the
-    // other would take the parity of an earlier phase for that of its own.
-    int turn = warpgroup;
+    // multiplies the next. The ring is handed over when the last products of a tile have been
+    // started, so that the Tensor Cores go on without a gap, and not before: a warpgroup that runs
+    // a lap ahead would take the parity of an earlier phase for that of its own.
+    int owner = 0;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
       const int k_tiles = split_of(index).k_tiles;
-      const bool mine = !Config::PING_PONG || turn++ % 2 == 0;
-      if (mine)
-        consume<Config>(ring, at, tile, first_row, k_tiles);
-      else
-        at.advance(k_tiles);
-      if constexpr (Config::PING_PONG) ptx::bar_sync(HANDOVER_BARRIER, 2 * WARPGROUP_THREADS);
-      if (!mine) return;
+      if constexpr (Config::PING_PONG) {
+        const bool mine = owner == warpgroup;
+        const int handover = HANDOVER_BARRIERS + owner;
+        owner ^= 1;
+        if (!mine) {
+          at.advance(k_tiles);
+          ptx::bar_sync(handover, 2 * WARPGROUP_THREADS);
+          return;
+        }
+        consume<Config>(ring, at, tile, first_row, k_tiles,
+                        [&] { ptx::bar_arrive(handover, 2 * WARPGROUP_THREADS); });
+      } else {
+        consume<Config>(ring, at, tile, first_row, k_tiles, [] {});
+      }
       if constexpr (Config::CLUSTER_K == 1) {
         store_sums<Config>(p, d_map, tile.accumulator, index, first_row, 0, panels, panel);
       } else {

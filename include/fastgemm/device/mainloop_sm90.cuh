@@ -158,10 +158,11 @@ constexpr bool NARROW = Config::BLOCK_N <= 32;
 // Multiplies the k-tiles of a block tile; `first_row`: of this warpgroup in it. One group of
 // products is always under way: a stage is released when the group of the next one has been started
 // and its own is done. Narrow tiles rather have their stage filled again at once, and a single
-// stage has no next one.
-template <class Config>
+// stage has no next one. all_started() is called when the last group has been started.
+template <class Config, class Callback>
 FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
-                             WarpgroupTile<Config>& tile, int first_row, int k_tiles) {
+                             WarpgroupTile<Config>& tile, int first_row, int k_tiles,
+                             Callback all_started) {
   using Ring = RingSm90<Config>;
   using A = WgmmaDescriptor<typename Ring::A>;
   using B = WgmmaDescriptor<typename Ring::B>;
@@ -190,6 +191,7 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
     previous = at.stage;
     at.advance();
   }
+  all_started();
   if constexpr (UNDER_WAY > 0) {
     ptx::wgmma_wait_group<0>();
     release<Config>(ring, previous);

@@ -8,6 +8,9 @@ namespace fastgemm::ptx {
 
 FASTGEMM_DEVICE void bar_sync() { emulated::machine().bar_sync(0, 0); }
 FASTGEMM_DEVICE void bar_sync(int id, int threads) { emulated::machine().bar_sync(id, threads); }
+FASTGEMM_DEVICE void bar_arrive(int id, int threads) {
+  emulated::machine().bar_arrive(id, threads);
+}
 FASTGEMM_DEVICE void bar_warp_sync() { emulated::machine().bar_warp_sync(); }
 
 }  // namespace fastgemm::ptx

@@ -17,7 +17,12 @@ FASTGEMM_DEVICE void bar_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// The same among the 32 threads of a warp.
+// Arrives at such a barrier for those who wait there, without waiting itself.
+FASTGEMM_DEVICE void bar_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// bar_sync among the 32 threads of a warp.
 FASTGEMM_DEVICE void bar_warp_sync() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 }  // namespace fastgemm::ptx
