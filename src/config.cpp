@@ -193,10 +193,13 @@ static int estimated_gemv_registers(const KernelConfig& c) {
 int estimated_registers(const KernelConfig& c) {
   const int fused = c.epilogue ? 16 : 0;  // what its arrays and intermediate values take
   if (c.family == Family::gemv) return estimated_gemv_registers(c) + fused;
-  if (c.family == Family::sm90)
-    return static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
-               (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup +
-           40;
+  if (c.family == Family::sm90) {
+    const int accumulators = static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
+                             (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup;
+    // Ordinary stores keep addresses and strides of C and D beside so many.
+    const int stores = accumulators > 128 && !(c.tma_stores && !c.epilogue) ? 16 : 0;
+    return accumulators + 40 + stores;
+  }
   const int accumulators = c.warp_m * c.warp_n / 32;
   const int per_fragment = c.family == Family::sm70 ? 8 : 4;
   const int fragments = 2 * per_fragment * (c.warp_m + c.warp_n) / 16;

@@ -152,7 +152,10 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       exchange + (c.tma_stores ? 510 * panels : (sm90 ? 1150 : 600) + elements + staging);
   // sm80 starts a new CTA and fills its ring anew.
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 1.4) : epilogue + 800;
-  const double exposed = (rounds - 1) * next_round / cycles_per_us / (resident > 1 ? 2 : 1);
+  // Ping-pong, only what outlasts the other warpgroup's main loop, and the handover.
+  const double hiding = k_tiles * std::max({tensor, shared, latency});
+  const double between = c.ping_pong ? 150 + std::max(epilogue - hiding, 0.0) : next_round;
+  const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   r.overhead_us = (c.dependent_launch ? c.prefetch ? 0.8 : 1.0 : 2.0) +
                   (c.cluster_m * c.cluster_n > 1 ? 0.7 : 0.0) + (c.cluster_k > 2 ? 1.0 : 0.0) +
                   ((sm90 ? 250 : 1500) + epilogue) / cycles_per_us;
@@ -163,11 +166,14 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
                             (hw.sms * 18.0 * cycles_per_us);
   // What hides behind the slowest still costs: a part of the second slowest, a little of the rest.
   // mma.sync's main loop reaches four fifths of these rates (both measured on an H200).
-  const double hidden = (sm90 ? 0.07 : 0.15) * (r.shared_us + r.l2_us);
+  const double hidden = (c.ping_pong ? 0.03 : sm90 ? 0.07 : 0.15) * (r.shared_us + r.l2_us);
   const double busy = std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us}) + exposed;
   double causes[] = {busy, r.l2_us, r.dram_us};
   std::sort(causes, causes + 3);
-  const double main_loop = sm90 ? causes[2] + 0.27 * causes[1] : 1.25 * causes[2];
+  // Ping-pong, a constant share: one warpgroup multiplies while the other waits.
+  const double main_loop = c.ping_pong ? 1.19 * causes[2]
+                           : sm90      ? causes[2] + 0.27 * causes[1]
+                                       : 1.25 * causes[2];
   r.total_us = r.reduce_us + r.overhead_us + hidden + main_loop;
   return r;
 }

@@ -41,6 +41,22 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
 }
 
+// For products of several tiles an SM: two warpgroups take them in turns, so that stores cost no
+// time but at the end. The width that leaves the least of the last wave idle wins.
+Tilings ping_pong_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
+  Tilings all;
+  if (family != Family::sm90) return all;
+  for (int block_n : {128, 160, 192}) {
+    if (ceil_div(p.m, 128) * ceil_div(p.n, block_n) * p.batch <= hw.sms) continue;
+    for (int cluster_m : {2, 1}) {
+      Tiling t = {128, block_n, depth(p, family), cluster_m, 1};
+      t.ping_pong = true;
+      all.push_back(t);
+    }
+  }
+  return all;
+}
+
 // For products with few tiles: smaller ones, so that every SM has work.
 Tilings small_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
@@ -196,10 +212,15 @@ Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
 
 const std::vector<Strategy>& strategy_list() {
   static const std::vector<Strategy> list = {
-      {"token_tiles", token_tiles},     {"large_tiles", large_tiles},
-      {"square_tiles", square_tiles},   {"small_tiles", small_tiles},
-      {"split_k_tiles", split_k_tiles}, {"wave_fitting_tiles", wave_fitting_tiles},
-      {"skinny_tiles", skinny_tiles},   {"gemv_tiles", gemv_tiles, true},
+      {"token_tiles", token_tiles},
+      {"large_tiles", large_tiles},
+      {"square_tiles", square_tiles},
+      {"ping_pong_tiles", ping_pong_tiles},
+      {"small_tiles", small_tiles},
+      {"split_k_tiles", split_k_tiles},
+      {"wave_fitting_tiles", wave_fitting_tiles},
+      {"skinny_tiles", skinny_tiles},
+      {"gemv_tiles", gemv_tiles, true},
   };
   return list;
 }
