@@ -49,12 +49,17 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double rounds = std::ceil(ctas_of_busiest_sm / resident);
 
   // Instructions of a chunk of eight: reading it, unpacking it and its share of A, the products.
-  // Elements that do not lie side by side are read one by one, with a line of memory each.
+  // Elements that do not lie side by side are read one by one, with a line of memory each; those of
+  // A, at that, for every column anew (measured on an H200).
+  const bool a_wide = c.a_copy_bytes == 16 && c.a_major == Major::k;
+  const bool a_scattered = c.block_m > 1 && c.a_major == Major::mn;
   const bool side_by_side = c.b_major == Major::k ? p.b.row_stride == 1 : p.b.col_stride == 1;
   const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 4000;
-  const double instructions =
-      10 + unaligned +
-      (tensor ? c.block_m * (c.a_copy_bytes == 16 ? 1.0 : 3.5) : 8 + c.block_m * (8 + 10.0 / cols));
+  const double instructions = 10 + unaligned +
+                              (tensor ? c.block_m * (a_wide        ? 1.0
+                                                     : a_scattered ? 40.0
+                                                                   : 3.5)
+                                      : 8 + c.block_m * (8 + 10.0 / cols) * (a_scattered ? 9 : 1));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 + 0.08 * r.dram_us : 0.0);
   if (c.finishes_apart())
@@ -88,7 +93,9 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
       hw.arch.mma_flops_per_clock * (sm90 ? 1.0 : hw.arch.mma_sync_share);
   // WGMMA multiplies 64 rows, whether the tile has them or not.
   const double rows = sm90 ? c.block_m / c.warp_m * ceil_div(c.warp_m, 64) * 64 : c.block_m;
-  const double tensor = 2.0 * rows * c.block_n * c.block_k / flops_per_clock;
+  // One warpgroup alone leaves a part of the Tensor Cores' time unused (measured on an H200).
+  const double alone = sm90 && c.consumers() == 1 ? 1.22 : 1;
+  const double tensor = alone * 2.0 * rows * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
   const double fragment_bytes =
       sm90 ? 0.45 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size  // 0.45: fits measurements
@@ -140,16 +147,17 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   r.l2_us = tiles_of_busiest_sm * k_tiles * fetched_bytes / 66 / cycles_per_us;
 
   // Launch, the first fetch, and the epilogues that nothing hides: all with one CTA an SM, else
-  // half of them. By the TMA, panels of 8 KB a warpgroup; without multicast, loads for the next
-  // tile get in their way. Sums that a cluster exchanges go through its CTAs' shared memory.
+  // half of them. By the TMA, a warpgroup's panels of 64 rows; without multicast, loads for the
+  // next tile get in their way. Sums that a cluster exchanges go through its CTAs' shared memory.
   const double tile_out = c.block_m * finished_cols(c) * out_size;
-  const double panels = c.warp_m * finished_cols(c) * out_size / 8192;
+  const double panel_cols = store_panel_cols(c);
+  const double panels = ceil_div(c.warp_m, 64) * finished_cols(c) / panel_cols;
   const double exchange = c.cluster_k > 1 ? 1.1 * rows * c.block_n * 4 / 16 : 0;
   // Single elements of D cost a warp about 18 instructions a row of 32.
   const double elements = c.d_vector == 1 ? c.block_m * finished_cols(c) * 18.0 / 32 / 4 : 0;
   const double staging = (tile_out + c.block_m * finished_cols(c) * 8.0) / 128;
-  const double epilogue =
-      exchange + (c.tma_stores ? 510 * panels : (sm90 ? 1150 : 600) + elements + staging);
+  const double epilogue = exchange + (c.tma_stores ? (240 + 3.5 * panel_cols) * panels
+                                                   : (sm90 ? 1150 : 600) + elements + staging);
   // sm80 starts a new CTA and fills its ring anew.
   const double next_round = sm90 ? epilogue * (c.multicast ? 1 : 1.4) : epilogue + 800;
   // Ping-pong, only what outlasts the other warpgroup's main loop, and the handover.
@@ -162,16 +170,18 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   // The second kernel, and the partial sums through L2 in both directions: against the grain of D
   // where the operands are swapped.
   if (c.finishes_apart())
-    r.reduce_us = 2.5 + (c.swap_ab ? 6 : 2) * static_cast<double>(workspace_bytes(p, c)) /
+    r.reduce_us = 2.0 + (c.swap_ab ? 8 : 4) * static_cast<double>(workspace_bytes(p, c)) /
                             (hw.sms * 18.0 * cycles_per_us);
   // What hides behind the slowest still costs: a part of the second slowest, a little of the rest.
   // mma.sync's main loop reaches four fifths of these rates (both measured on an H200).
-  const double hidden = (c.ping_pong ? 0.03 : sm90 ? 0.07 : 0.15) * (r.shared_us + r.l2_us);
+  const double hidden = c.ping_pong ? 0.02 * r.shared_us + 0.045 * r.l2_us
+                        : sm90      ? 0.08 * r.shared_us + 0.1 * r.l2_us
+                                    : 0.15 * (r.shared_us + r.l2_us);
   const double busy = std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us}) + exposed;
   double causes[] = {busy, r.l2_us, r.dram_us};
   std::sort(causes, causes + 3);
   // Ping-pong, a constant share: one warpgroup multiplies while the other waits.
-  const double main_loop = c.ping_pong ? 1.19 * causes[2]
+  const double main_loop = c.ping_pong ? 1.21 * causes[2]
                            : sm90      ? causes[2] + 0.27 * causes[1]
                                        : 1.25 * causes[2];
   r.total_us = r.reduce_us + r.overhead_us + hidden + main_loop;
