@@ -81,6 +81,8 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
            "stores D by ordinary stores";
   if (k.gate_along_m() && finished_cols(k) > 16 && finished_cols(k) % 32 != 0)
     return "a gated epilogue needs 16 columns of the block tile, or a multiple of 32, in every CTA";
+  if (k.tma_stores && k.finishes_apart())
+    return "split_k leaves partial sums in float32 by ordinary stores: tma_stores has to be off";
   if (k.tma_stores && (k.has_c || size_of(k.out) != 2 || !k.staged_stores))
     return "tma_stores needs staged_stores, a 16-bit D with 16-byte aligned rows, and beta 0";
   return {};
@@ -162,8 +164,6 @@ std::string check(const KernelConfig& k, const HardwareSpec& hw) {
   if (why.empty() && (k.num_stages < 1 || k.num_stages > 32)) why = "num_stages has to be 1..32";
   if (why.empty() && (k.split_k < 1 || k.split_k > 1024))
     why = "split_k has to be 1..1024 (1: off)";
-  if (why.empty() && k.finishes_apart() && k.tma_stores)
-    why = "split_k leaves partial sums in float32 by ordinary stores: tma_stores has to be off";
   if (why.empty() && (k.raster_group < 0 || k.raster_group > 1024))
     why = "raster_group has to be 0..1024 (0: off)";
   if (!why.empty()) return why;

@@ -97,7 +97,6 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.block_k = wish.block_k.value_or(t.block_k);
   k.swizzle = wish.swizzle.value_or(wish.swizzle_bytes.value_or(128) > 16);
   k.swizzle_bytes = wish.swizzle_bytes.value_or(family == Family::sm90 && !k.swizzle ? 16 : 128);
-  k.staged_stores = wish.staged_stores.value_or(true);
   // A cluster shares tiles or K, not both.
   k.cluster_k = wish.cluster_k.value_or(t.cluster_k);
   k.cluster_m = wish.cluster_m.value_or(k.cluster_k > 1 ? 1 : t.cluster_m);
@@ -111,6 +110,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
   }
   k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
+  // Four lanes' pairs of float32 partial sums are a whole sector as they are.
+  k.staged_stores = wish.staged_stores.value_or(!(sm90 && k.finishes_apart()));
   k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores &&
                                           !k.finishes_apart() && !k.gate_along_m());
   k.dependent_launch = wish.dependent_launch.value_or(sm90);

@@ -235,7 +235,10 @@ FASTGEMM_DEVICE void epilogue_staged(const float (&accumulator)[TILES_M][TILES_N
       write_panel<Panel, Mma>(accumulator, tile_m, tile_n, buffer);
       ptx::bar_warp_sync();
       const int row = first_row + tile_m * ROW_STEP, col = first_col + tile_n * 16;
-      const int cols = min_of(Panel::TILES_N, TILES_N - tile_n) * 16;  // the last may be narrower
+      // The last may be narrower; where it is not, a constant spares divisions.
+      const int cols =
+          16 * (TILES_N % Panel::TILES_N == 0 ? Panel::TILES_N
+                                              : min_of(Panel::TILES_N, TILES_N - tile_n));
       if constexpr (Config::D_VECTOR == 1)
         store_elements<Panel>(out, row, col, cols, buffer);
       else
