@@ -32,18 +32,26 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
-  // With few CTAs an SM, some SMs have read their share before others.
-  const double uneven =
-      c.b_major == Major::k ? 1 + std::max(0.9 * hw.sms / ctas - 0.1, 0.0) / c.block_m : 1;
+  // With few CTAs an SM, some SMs have read their share before others. Where n is contiguous, a
+  // warp takes rows of WARP_N columns, and short rows cost; and the last round of CTAs takes half
+  // as long as a full one, however few they are.
+  double uneven = 1 + std::max(0.9 * hw.sms / ctas - 0.1, 0.0) / c.block_m;
+  if (c.b_major == Major::mn) {
+    const double full = std::floor(r.waves), last = r.waves - full;
+    const double rounds = full == 0 ? r.waves : full + (last > 0 ? std::max(last, 0.5) : 0);
+    uneven = rounds / r.waves * (1 + 3.0 / c.warp_n) * std::sqrt(std::max(hw.sms / ctas, 1.0));
+  }
   r.dram_us = least_bytes(p) / (0.97 * hw.dram_gbps * 1e3) * uneven;
 
   // B's bytes through the port of the busiest SM: what its lanes keep under way while memory is
-  // busy, 1500 cycles, 64 a cycle at most. A comes from L1 but for the first CTA.
+  // busy, 1500 cycles or, where they wait for all of a step, 3200; 64 a cycle at most. A comes from
+  // L1 but for the first CTA.
   const double under_way = std::min(ctas_of_busiest_sm, static_cast<double>(resident)) *
                            c.threads() * cols * c.num_stages * 16;
   const double b_bytes = ctas_of_busiest_sm * c.block_n * k * 2;
   const double a_bytes = c.block_m * k * 2;
-  r.l2_us = (b_bytes + a_bytes) / std::min(64.0, under_way / 1500) / cycles_per_us;
+  const double latency = c.b_major == Major::k ? 1500 : 3200;
+  r.l2_us = (b_bytes + a_bytes) / std::min(64.0, under_way / latency) / cycles_per_us;
   // What a CTA takes by itself: its start and end, and a latency for each step.
   const double cta_us = (700 + 1100 * static_cast<double>(k_tiles_of_split(c, p))) / cycles_per_us;
   const double rounds = std::ceil(ctas_of_busiest_sm / resident);

@@ -200,7 +200,8 @@ Tilings gemv_tiles(const GemmProblem& p, const HardwareSpec& hw, Family) {
   const bool tensor = k_major && p.m > 2 && hw.arch.mma_m16n8k16;
   const int few = static_cast<int>(std::clamp<std::int64_t>(p.m, 1, aligned && !k_major ? 8 : 4));
   if (k_major && (p.m <= 4 || !tensor)) add_warps(few, 2, 256, 2), add_warps(few, 4, 256, 1);
-  if (!k_major) add_warps(few, 32, 64, 1), add_warps(few, 64, 32, 1);
+  if (!k_major)
+    for (int cols : {32, 64, 128}) add_warps(few, cols, 2048 / cols, 1);
   if (tensor) {
     const int rows = p.m <= 8 ? 8 : p.m <= 16 ? 16 : p.m <= 32 ? 32 : 64;
     add_warps(rows, 16, 32, aligned && rows <= 16 ? 4 : 2);
