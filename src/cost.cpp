@@ -173,8 +173,8 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double between = c.ping_pong ? 150 + std::max(epilogue - hiding, 0.0) : next_round;
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   r.overhead_us = (c.dependent_launch ? c.prefetch ? 0.8 : 1.0 : 2.0) +
-                  (c.cluster_m * c.cluster_n > 1 ? 0.7 : 0.0) + (c.cluster_k > 2 ? 1.0 : 0.0) +
-                  ((sm90 ? 250 : 1500) + epilogue) / cycles_per_us;
+                  (c.cluster_m * c.cluster_n > 1 ? c.ping_pong ? 0.3 : 0.7 : 0.0) +
+                  (c.cluster_k > 2 ? 1.0 : 0.0) + ((sm90 ? 250 : 1500) + epilogue) / cycles_per_us;
   // The second kernel, and the partial sums through L2 in both directions: against the grain of D
   // where the operands are swapped.
   if (c.finishes_apart())
@@ -188,8 +188,8 @@ Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double busy = std::max({r.tensor_us, r.shared_us, r.copy_us, latency_us}) + exposed;
   double causes[] = {busy, r.l2_us, r.dram_us};
   std::sort(causes, causes + 3);
-  // Ping-pong, a constant share: one warpgroup multiplies while the other waits.
-  const double main_loop = c.ping_pong ? 1.21 * causes[2]
+  // Ping-pong, a constant share: one warpgroup multiplies while the other waits, but for DRAM both.
+  const double main_loop = c.ping_pong ? std::max(1.18 * causes[2], causes[2] + 0.3 * r.dram_us)
                            : sm90      ? causes[2] + 0.27 * causes[1]
                                        : 1.25 * causes[2];
   r.total_us = r.reduce_us + r.overhead_us + hidden + main_loop;

@@ -42,10 +42,11 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 }
 
 // For products of several tiles an SM: two warpgroups take them in turns, so that stores cost no
-// time but at the end. The width that leaves the least of the last wave idle wins.
+// time but at the end. The width that leaves the least of the last wave idle wins. Gates and ups
+// meet in tiles of 64 rows a warpgroup only.
 Tilings ping_pong_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
   Tilings all;
-  if (family != Family::sm90) return all;
+  if (family != Family::sm90 || p.gated()) return all;
   for (int block_n : {128, 160, 192}) {
     if (ceil_div(p.m, 128) * ceil_div(p.n, block_n) * p.batch <= hw.sms) continue;
     for (int cluster_m : {2, 1}) {

@@ -37,13 +37,14 @@ def microseconds_of_pick(row, kernels):
 
 
 def test_picks_are_close_to_the_best_that_was_measured(measured):
+    newest = {(row["m"], row["n"], row["k"]): (row, kernels) for row, kernels in measured}
     losses = []
-    for row, kernels in measured:
+    for row, kernels in newest.values():
         us = microseconds_of_pick(row, kernels)
         if us is not None:
             losses.append(math.log(us / min(us for _, us in kernels)))
-    print(f"{len(losses)} of {len(measured)} picks measured, mean loss {statistics.mean(losses)}")
-    assert len(losses) >= 0.75 * len(measured)
+    print(f"{len(losses)} of {len(newest)} picks measured, mean loss {statistics.mean(losses)}")
+    assert len(losses) >= 0.75 * len(newest)
     assert statistics.mean(losses) < 0.025
     assert max(losses) < math.log(1.35)
 

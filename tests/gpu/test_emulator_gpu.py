@@ -17,6 +17,7 @@ CONFIGS = {
     "sm90": dict(family="sm90"),
     "sm90, 2x1": dict(family="sm90", block_m=128, block_n=64, cluster_m=2),
     "sm90, swapped": dict(family="sm90", swap_ab=True, block_n=32),
+    "sm90, ping-pong": dict(family="sm90", ping_pong=True, block_m=64, block_n=64),
     "sm90, 64-byte swizzle": dict(family="sm90", swizzle_bytes=64, block_k=32),
     "sm90, 32-byte swizzle": dict(family="sm90", swizzle_bytes=32, block_k=32),
     "sm90, no swizzle": dict(family="sm90", swizzle=False),
