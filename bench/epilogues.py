@@ -144,18 +144,18 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="two small shapes, as a trial")
-    parser.add_argument("--forms", help="comma-separated; default: all")
+    parser.add_argument("--forms", help="separated by semicolons; default: all")
     options = parser.parse_args()
     require_gpu()
     warnings.filterwarnings("ignore", module="torch")
-    chosen = options.forms.split(",") if options.forms else None
+    chosen = options.forms.split(";") if options.forms else None
     results = {**provenance("epilogues", options), **gpu(), "rows": []}
     for shape in [(512, 1024, 512), (16, 1024, 512)] if options.quick else SHAPES:
         for name, form in forms().items():
             if chosen is None or name in chosen:
                 results["rows"].append(measure(shape, name, form, options, ceilings()))
                 torch.cuda.empty_cache()
-    write(results, options.out)
+        write(results, options.out)  # also of what is done when it is stopped
 
 
 if __name__ == "__main__":
