@@ -86,9 +86,10 @@ struct OutputTile {
   FASTGEMM_DEVICE void finish(int row, int col, const float (&sum)[COUNT]) const {
     const int valid = row < rows_left ? cols_left - col : 0;
     if (valid <= 0) return;
+    // Elements that are moved together lie side by side, and constants spare multiplications.
+    const i64 c_step = COUNT > 1 ? 1 : c_n_stride, d_step = COUNT > 1 ? 1 : d_n_stride;
     RowVector<Element, COUNT> addend, result;
-    if constexpr (Config::HAS_C)
-      addend.load(c + row * c_m_stride + col * c_n_stride, c_n_stride, valid);
+    if constexpr (Config::HAS_C) addend.load(c + row * c_m_stride + col * c_step, c_step, valid);
     float fused[COUNT];
     if constexpr (Epilogue::ACTIVE) {
 #pragma unroll
@@ -101,7 +102,7 @@ struct OutputTile {
       if constexpr (Config::HAS_C) value += beta * ptx::to_float(Element{}, addend.bits[i]);
       result.bits[i] = ptx::from_float(Element{}, value);
     }
-    result.store(d + row * d_m_stride + col * d_n_stride, d_n_stride, valid);
+    result.store(d + row * d_m_stride + col * d_step, d_step, valid);
   }
 };
 

@@ -44,19 +44,20 @@ FASTGEMM_DEVICE void epilogue_tma(float (&accumulator)[BLOCKS_M][TILES_N][8], co
   const int named_barrier = 1 + ptx::thread_index() / WARPGROUP_THREADS;
   const bool stores = ptx::thread_index() % WARPGROUP_THREADS == 0;
   constexpr bool ROLLED = Fused::ACTIVE;  // see take_tiles()
-#pragma unroll
-  for (int i = 0; i < BLOCKS_M; ++i)
+#pragma unroll(ROLLED ? 1 : BLOCKS_M)
+  for (int i = 0; i < BLOCKS_M; ++i) {
+    float (&tiles)[TILES_N][8] = accumulator[ROLLED ? 0 : i];
 #pragma unroll(ROLLED ? 1 : TILES_N)
     for (int j = 0; j < TILES_N; j += Panel::WIDTH / 16) {
       const u32 shared = buffer + panel * Layout::BYTES;
       const int first = ROLLED ? 0 : j;
       if constexpr (Fused::ACTIVE)
-        fused.template apply<M16n8Accumulators, Panel::WIDTH / 16>(accumulator[i], i * 64, j * 16);
+        fused.template apply<M16n8Accumulators, Panel::WIDTH / 16>(tiles, i * 64, j * 16);
       if (stores) ptx::bulk_wait_group_read<Panel::BUFFERS - 1>();  // this panel has been read,
       ptx::bar_sync(named_barrier, WARPGROUP_THREADS);              // and all know
 #pragma unroll
       for (int tile = 0; tile < Panel::WIDTH / 16; ++tile) {
-        const float (&sum)[8] = accumulator[i][first + tile];
+        const float (&sum)[8] = tiles[first + tile];
         u32 pairs[4];  // of the tile's 8x8 quarters: top left, bottom left, top right, bottom right
 #pragma unroll
         for (int p = 0; p < 4; ++p)
@@ -77,8 +78,14 @@ FASTGEMM_DEVICE void epilogue_tma(float (&accumulator)[BLOCKS_M][TILES_N][8], co
         ptx::bulk_commit_group();
       }
       panel = (panel + 1) % Panel::BUFFERS;
-      if constexpr (ROLLED) take_tiles<Panel::WIDTH / 16>(accumulator[i]);
+      if constexpr (ROLLED) take_tiles<Panel::WIDTH / 16>(tiles);
     }
+    if constexpr (ROLLED && BLOCKS_M == 2)
+#pragma unroll
+      for (int j = 0; j < TILES_N; ++j)
+#pragma unroll
+        for (int e = 0; e < 8; ++e) tiles[j][e] = accumulator[1][j][e];
+  }
 }
 
 }  // namespace fastgemm

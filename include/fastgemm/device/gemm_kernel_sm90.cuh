@@ -13,6 +13,7 @@
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/dependent_launch.cuh"
+#include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/raster.cuh"
 #include "fastgemm/device/ring_sm90.cuh"
 
@@ -115,6 +116,28 @@ FASTGEMM_DEVICE void store_gated(const GemmParams& p, const TensorMap& d_map,
   }
 }
 
+// Leaves a warp's partial sums in the workspace as they lie in registers: pairs, of which four
+// lanes make a sector of 32 bytes. Its rows are whole sectors, so that no pair reaches beyond one.
+template <class Config, int BLOCKS_M, int TILES_N>
+FASTGEMM_DEVICE void store_partial_sums(const float (&sum)[BLOCKS_M][TILES_N][8],
+                                        const OutputTile<Config>& out, int first_row,
+                                        int first_col) {
+  const int lane = ptx::thread_index() % WARP_THREADS;
+  const int col = first_col + M16n8Accumulators::col(lane, 0);
+#pragma unroll
+  for (int i = 0; i < 2 * BLOCKS_M; ++i) {  // upper and lower eight rows of each 16
+    const int row = first_row + i / 2 * 64 + M16n8Accumulators::row(lane, i % 2);
+    u32* at = out.d + row * out.d_m_stride + col;
+    const int left = row < out.rows_left ? out.cols_left - col : 0;
+#pragma unroll
+    for (int j = 0; j < 2 * TILES_N; ++j) {
+      const float* pair = sum[i / 2][j / 2] + j % 2 * 4 + i % 2 * 2;
+      ptx::st_global_pair_if(8 * j < left, at + 8 * j, __float_as_uint(pair[0]),
+                             __float_as_uint(pair[1]));
+    }
+  }
+}
+
 // Stores a warpgroup's sums of a block tile from column `first_col` of it on.
 template <class Config, int BLOCKS_M, int TILES_N>
 FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
@@ -137,6 +160,8 @@ FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
     if constexpr (Config::STAGED_STORES)
       epilogue_staged<PanelSm90, M16n8Accumulators, 64>(sum, out, warp_row, first_col,
                                                         panels + warp * PanelSm90::BYTES);
+    else if constexpr (Config::PARTIAL_SUMS)
+      store_partial_sums(sum, out, warp_row, first_col);
     else
       epilogue_direct<M16n8Accumulators, 64>(sum, out, warp_row, first_col);
   }

@@ -36,5 +36,9 @@ FASTGEMM_DEVICE void st_global_words(void* p, const u32* words) {
   static_assert(WORDS == 1 || WORDS == 2 || WORDS == 4, "4, 8 or 16 bytes");
   emulated::machine().st_global(p, words, 4 * WORDS);
 }
+FASTGEMM_DEVICE void st_global_pair_if(bool exists, void* p, u32 first, u32 second) {
+  const u32 words[2] = {first, second};
+  if (exists) emulated::machine().st_global(p, words, 8);
+}
 
 }  // namespace fastgemm::ptx

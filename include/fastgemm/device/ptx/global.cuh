@@ -81,6 +81,16 @@ FASTGEMM_DEVICE void st_global_words(void* p, const u32* words) {
     asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(words[0]) : "memory");
 }
 
+// Two words where `exists`, by a predicate: of a branch, the compiler would compute the address
+// anew behind each.
+FASTGEMM_DEVICE void st_global_pair_if(bool exists, void* p, u32 first, u32 second) {
+  asm volatile(
+      "{.reg .pred exists; setp.ne.u32 exists, %0, 0;"
+      " @exists st.global.v2.u32 [%1], {%2, %3};}" ::"r"(u32(exists)),
+      "l"(p), "r"(first), "r"(second)
+      : "memory");
+}
+
 }  // namespace fastgemm::ptx
 
 #endif
