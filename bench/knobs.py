@@ -40,6 +40,7 @@ OFF = {
 WITHOUT = {
     "no swapped operands": {"swap_ab": False},
     "no split K": {"split_k": 1},
+    "no ping-pong": {"ping_pong": False},
     "no repacking": {"repack_a": False, "repack_b": False},
 }
 
