@@ -98,8 +98,7 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
   const bool k_major = k.b_major == Major::k, tensor = gemv_on_tensor_cores(k);
   if (k.block_m < 1 || k.warp_m != k.block_m || k.block_m > (tensor ? 64 : k_major ? 7 : 8))
     return "family gemv needs warp_m equal to block_m, which is 1 to 8 or, where k is contiguous "
-           "in "
-           "B, also 16, 24 .. 64";
+           "in B, also 16, 24 .. 64";
   if (tensor && !arch.mma_m16n8k16)
     return "block_m of 8 rows and more needs mma.m16n8k16 (compute capability 8.0), not there on " +
            arch_name(arch.cc);
