@@ -104,8 +104,7 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
            arch_name(arch.cc);
   if (tensor && k.warp_n != 16)
     return "family gemv needs warp_n 16 where block_m is a multiple of 8 and k contiguous in B: "
-           "the "
-           "rows of an mma tile";
+           "the rows of an mma tile";
   const auto power_of_two = [](int x) { return x > 0 && (x & (x - 1)) == 0; };
   if (!tensor &&
       (!power_of_two(k.warp_n) || k.warp_n > (k_major ? 8 : 256) || (!k_major && k.warp_n < 8)))
@@ -130,8 +129,7 @@ std::string refuse_shape(const KernelConfig& k) {
       k.tma_stores || k.dependent_launch || k.prefetch || k.ping_pong)
     return std::string("family ") + name(k.family) +
            " has no clusters, multicast, swapped operands, TMA stores, dependent launch or "
-           "ping-pong: "
-           "they need family sm90";
+           "ping-pong: they need family sm90";
   const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
   if (!multiple(k.block_m, 16) || !multiple(k.block_n, 16) || k.block_m > 512 || k.block_n > 512)
     return "block_m and block_n have to be multiples of 16 up to 512";

@@ -99,8 +99,7 @@ class Search {
     throw CompileError(
         "NVRTC, CUDA's run-time compiler, was not found. Install it: pip install "
         "nvidia-cuda-nvrtc (CUDA 13) or nvidia-cuda-nvrtc-cu12, or set FASTGEMM_NVRTC to the path "
-        "of "
-        "libnvrtc.so. Searched were:" +
+        "of libnvrtc.so. Searched were:" +
         places);
   }
 
