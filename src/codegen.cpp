@@ -123,7 +123,6 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("TMA_STORES", k.tma_stores);
     s.constant("PREFETCH", k.prefetch);
     s.constant("PING_PONG", k.ping_pong);
-    s.constant("PARTIAL_SUMS", split);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);

@@ -111,7 +111,7 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   }
   k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
   // Four lanes' pairs of float32 partial sums are a whole sector as they are.
-  k.staged_stores = wish.staged_stores.value_or(!(sm90 && k.finishes_apart()));
+  k.staged_stores = wish.staged_stores.value_or(!(sm90 && k.split_k > 1));
   k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores &&
                                           !k.finishes_apart() && !k.gate_along_m());
   k.dependent_launch = wish.dependent_launch.value_or(sm90);

@@ -159,6 +159,19 @@ def test_every_knob_of_sm90(layout, knob):
 
 @pytest.mark.skipif("not on_hopper()")
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_widest_ping_pong_tile_stores_by_the_tma_only(layout):
+    fields = {**SM90, "ping_pong": True, "block_n": 192, "cluster_m": 1, "cluster_n": 2}
+    config = GemmConfig(**fields)
+    sizes = sizes_around(fields["block_m"], fields["block_n"], 64, fields["num_stages"])
+    for m, n, k in (*sizes, (3001, 1013, 320)):
+        m, n, k = (m + 7) // 8 * 8, (n + 7) // 8 * 8, (k + 7) // 8 * 8
+        check_product(m, n, k, layout, BF16, config)
+    with pytest.raises(ValueError, match="it would spill"):
+        check_product(264, 392, 192, layout, HALF, config, out_dtype=FLOAT)
+
+
+@pytest.mark.skipif("not on_hopper()")
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", SWIZZLES_SM90)
 def test_every_swizzle_of_sm90(name, layout):
     layout, fields, step = swizzle_case(layout, name, SM90)

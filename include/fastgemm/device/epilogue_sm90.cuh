@@ -80,7 +80,7 @@ FASTGEMM_DEVICE void epilogue_tma(float (&accumulator)[BLOCKS_M][TILES_N][8], co
       panel = (panel + 1) % Panel::BUFFERS;
       if constexpr (ROLLED) take_tiles<Panel::WIDTH / 16>(tiles);
     }
-    if constexpr (ROLLED && BLOCKS_M == 2)
+    if constexpr (ROLLED && BLOCKS_M == 2)  // in the same way, the second block takes its place
 #pragma unroll
       for (int j = 0; j < TILES_N; ++j)
 #pragma unroll

@@ -160,7 +160,7 @@ FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
     if constexpr (Config::STAGED_STORES)
       epilogue_staged<PanelSm90, M16n8Accumulators, 64>(sum, out, warp_row, first_col,
                                                         panels + warp * PanelSm90::BYTES);
-    else if constexpr (Config::PARTIAL_SUMS)
+    else if constexpr (Config::SPLIT_K)
       store_partial_sums(sum, out, warp_row, first_col);
     else
       epilogue_direct<M16n8Accumulators, 64>(sum, out, warp_row, first_col);

@@ -52,7 +52,7 @@ struct GemvReads {
   static constexpr bool A_ALIGNED =
       Config::A_MAJOR == Major::K && Config::A_COPY_BYTES == CHUNK_BYTES;
   static constexpr bool B_ALIGNED = Config::B_COPY_BYTES == CHUNK_BYTES;
-  using ReadB = ChunkRead<B_ALIGNED, true>;
+  using ReadB = ChunkRead<B_ALIGNED>;
 
   const u16* a;  // row 0 of the tile, k = 0
   const u16* b;  // column 0 of the lane, k = 0
@@ -101,7 +101,7 @@ struct GemvReads {
       if (whole) ptx::ld_global_words<4>(chunk.word, from);
       return chunk;
     } else {
-      ChunkRead<false, true> read;
+      ChunkRead<false> read;
       read.start(from, along, whole ? CHUNK_ELEMENTS : 0, k, k_all - k);
       return read.finish();
     }

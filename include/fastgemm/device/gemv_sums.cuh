@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fastgemm/device/gemv_reads.cuh"
+#include "fastgemm/device/load_tile.cuh"
 #include "fastgemm/device/ptx/convert.cuh"
 #include "fastgemm/device/ptx/mma.cuh"
 #include "fastgemm/device/ptx/shared.cuh"

@@ -1,9 +1,9 @@
 // Reads eight elements from any address, in two steps, so that many reads are under way at once.
 #pragma once
 
-#include "fastgemm/device/load_tile.cuh"
 #include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/ptx/shift.cuh"
+#include "fastgemm/device/types.cuh"
 
 namespace fastgemm {
 
@@ -15,12 +15,12 @@ namespace fastgemm {
 //
 // A read never brings only what is not wanted, and nothing from outside of the elements that
 // start() is told of: where it would, and where elements do not lie side by side, they are read one
-// by one, in finish(): all at once or, ROLLED, in a loop, which is slow but takes few registers.
-template <bool ALIGNED, bool ROLLED = false>
+// by one, in finish(), in a loop: slow, but it takes few registers.
+template <bool ALIGNED>
 class ChunkRead;
 
-template <bool ROLLED>
-class ChunkRead<true, ROLLED> {
+template <>
+class ChunkRead<true> {
  public:
   // Whole chunks only: with `valid` below eight it is as if none of it existed.
   FASTGEMM_DEVICE void start(const u16* source, i64, int valid, int, int) {
@@ -34,8 +34,8 @@ class ChunkRead<true, ROLLED> {
   Chunk chunk_;
 };
 
-template <bool ROLLED>
-class ChunkRead<false, ROLLED> {
+template <>
+class ChunkRead<false> {
  public:
   // The first `valid` of the elements at source[i * stride] exist. With stride 1 there are `before`
   // elements before them that may be read as well, and `after` from the first one on.
@@ -53,7 +53,7 @@ class ChunkRead<false, ROLLED> {
 
   // The elements, and zeros in place of those that do not exist.
   FASTGEMM_DEVICE Chunk finish() {
-    if (!wide_) return ROLLED ? read_one_by_one() : load_chunk<2>(source_, stride_, valid_);
+    if (!wide_) return read_one_by_one();
     Chunk chunk = cut(static_cast<u32>(reinterpret_cast<u64>(source_) % CHUNK_BYTES));
     if (valid_ < CHUNK_ELEMENTS)
 #pragma unroll

@@ -1,6 +1,7 @@
 // The kernel before the main one, where an operand lies awkwardly: copies it into aligned rows.
 #pragma once
 
+#include "fastgemm/device/load_tile.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/dependent_launch.cuh"
 #include "fastgemm/device/ptx/global.cuh"
@@ -54,7 +55,7 @@ FASTGEMM_DEVICE void repack(const RepackParams& p) {
     return;
   }
 
-  ChunkRead<false, true> read[REPACK_CHUNKS];
+  ChunkRead<false> read[REPACK_CHUNKS];
 #pragma unroll
   for (int i = 0; i < REPACK_CHUNKS; ++i)
     read[i].start(source + i * step, 1, left - i * step, before + i * step, after - i * step);
