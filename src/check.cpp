@@ -59,8 +59,23 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
     return "clusters are 1x1, 2x1 or 1x2";
   if (k.cluster_k != 1 && k.cluster_k != 2 && k.cluster_k != 4 && k.cluster_k != 8)
     return "cluster_k has to be 1, 2, 4 or 8";
+  // A slice of a k-tile of one swizzle atom is some of its rows, of several atoms some of those.
+  const auto uneven = [&](Major major, int block, int slices) {
+    const int rows = major == Major::k ? block : k.block_k;
+    const bool by_rows = major == Major::mn || k.block_k == span;
+    return k.multicast && by_rows && rows % (8 * slices) != 0;
+  };
+  if (uneven(k.a_major, k.block_m, k.cluster_n))
+    return "multicast shares A out in 8s of its rows: cluster_n 2 needs block_m a multiple of 16, "
+           "or a larger block_k";
+  if (uneven(k.b_major, k.block_n, k.cluster_m))
+    return "multicast shares B out in 8s of its rows: cluster_m 2 needs block_n a multiple of 16, "
+           "or a larger block_k";
   if (k.cluster_k > 1 && cluster_tiles > 1)
     return "cluster_k above 1 needs cluster_m and cluster_n 1";
+  if (k.consumers() == 3 && k.block_n > 192)
+    return "three consumer warpgroups have 128 registers a thread when they start: block_n up to "
+           "192";
   if (k.cluster_k < k.block_n / 16 && k.block_n / 16 % k.cluster_k != 0)
     return "cluster_k shares block_n out in 16s: a multiple of 16 * cluster_k, or fewer";
   if (k.ping_pong && k.block_m != k.warp_m)

@@ -141,9 +141,11 @@ std::string kernel_source(const KernelConfig& k) {
   if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
   if (sm90) {
     s.line(kernel_name(k) + "(const __grid_constant__ " + params + " params,");
-    s.line("    const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,");
+    s.line(
+        "    const __grid_constant__ OperandMaps a_maps, const __grid_constant__ OperandMaps "
+        "b_maps,");
     s.line("    const __grid_constant__ TensorMap d_map) {");
-    s.line("  gemm_kernel_sm90<Config>(params, a_map, b_map, d_map);");
+    s.line("  gemm_kernel_sm90<Config>(params, a_maps, b_maps, d_map);");
   } else {
     s.line(kernel_name(k) + "(const __grid_constant__ " + params + " params) {");
     s.line(std::string("  ") + (gemv ? "gemv" : "gemm") + "_kernel<Config>(params);");

@@ -116,12 +116,13 @@ void enqueue(CUfunction function, unsigned ctas, unsigned threads, unsigned shar
 void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& p,
                  Stream stream) {
   FusedParams params = params_of(l, p);
-  TensorMap maps[3];
-  void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
+  OperandMaps a_maps, b_maps;
+  TensorMap d_map;
+  void* arguments[] = {&params, &a_maps, &b_maps, &d_map};
   if (l.config.family == Family::sm90) {
-    maps[0] = tensor_map(tensor_box_a(p, l.config));
-    maps[1] = tensor_map(tensor_box_b(p, l.config));
-    if (l.config.tma_stores) maps[2] = tensor_map(tensor_box_d(p, l.config));
+    a_maps = operand_maps(tensor_boxes_a(p, l.config));
+    b_maps = operand_maps(tensor_boxes_b(p, l.config));
+    if (l.config.tma_stores) d_map = tensor_map(tensor_box_d(p, l.config));
   }
   enqueue(kernel.function, l.ctas, static_cast<unsigned>(kernel.threads),
           static_cast<unsigned>(kernel.dynamic_shared_bytes), l.config.dependent_launch, arguments,

@@ -49,6 +49,27 @@ TensorBox gated(TensorBox t, const Side& s, const GateColumns& columns) {
   return t;
 }
 
+// Columns of a k-tile of several come one by one there, and slices of one column are equally high
+// (device/ring_sm90.cuh, TmaTile::copy_rows). Rows of K, and those of gates and ups, come in whole
+// boxes.
+OperandBoxes with_edge(const TensorBox& whole, Major major, const Side& s) {
+  OperandBoxes boxes = {whole, whole};
+  const std::int64_t present = s.outer % s.block_outer;
+  if (major == Major::mn || present == 0) return boxes;
+  const std::int64_t slices = s.block_k > s.span ? 1 : s.slices;
+  boxes.edge.box[1] = ceil_div(ceil_div(present, slices), 8) * 8;
+  boxes.edge.box[2] = 1;
+  return boxes;
+}
+
+OperandBoxes boxes_of(const GemmProblem& p, const MatrixView& v, Major major, bool gate,
+                      const Side& s) {
+  const TensorBox box = box_of(v, major, p.batch, s);
+  if (!gate) return with_edge(box, major, s);
+  const TensorBox both = gated(box, s, gate_columns(p));
+  return {both, both};
+}
+
 const char* refuse_operand(const TensorBox& t) {
   constexpr std::int64_t most_extent = std::int64_t{1} << 31, most_stride = std::int64_t{1} << 40;
   for (std::int64_t e : t.extent)
@@ -101,20 +122,18 @@ bool TensorBox::operator==(const TensorBox& o) const {
          std::equal(box, box + 4, o.box) && pitch == o.pitch;
 }
 
-TensorBox tensor_box_a(const GemmProblem& p, const KernelConfig& c) {
+OperandBoxes tensor_boxes_a(const GemmProblem& p, const KernelConfig& c) {
   const int slices = c.multicast ? c.cluster_n : 1;
   const Side side = {p.m,       p.a.row_stride, p.k,       p.a.col_stride,
                      c.block_m, slices,         c.block_k, c.swizzle_bytes / 2};
-  const TensorBox box = box_of(p.a, c.a_major, p.batch, side);
-  return c.gate_along_m() ? gated(box, side, gate_columns(p)) : box;
+  return boxes_of(p, p.a, c.a_major, c.gate_along_m(), side);
 }
 
-TensorBox tensor_box_b(const GemmProblem& p, const KernelConfig& c) {
+OperandBoxes tensor_boxes_b(const GemmProblem& p, const KernelConfig& c) {
   const int slices = c.multicast ? c.cluster_m : 1;
   const Side side = {p.n,       p.b.col_stride, p.k,       p.b.row_stride,
                      c.block_n, slices,         c.block_k, c.swizzle_bytes / 2};
-  const TensorBox box = box_of(p.b, c.b_major, p.batch, side);
-  return c.gate_along_n() ? gated(box, side, gate_columns(p)) : box;
+  return boxes_of(p, p.b, c.b_major, c.gate_along_n(), side);
 }
 
 TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
@@ -133,11 +152,12 @@ const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
   if (p.k == 0) return "there is nothing for the TMA to fetch (k = 0)";
   if (t.a_copy_bytes != 16 || t.b_copy_bytes != 16)
     return "the TMA needs 16-byte aligned addresses and strides, and one unit stride, in A and B";
-  KernelConfig c;
+  KernelConfig c;  // with any tile
+  c.block_m = c.block_n = c.block_k = 64;
   c.a_major = t.a_major;
   c.b_major = t.b_major;
-  const char* why = refuse_operand(tensor_box_a(p, c));
-  return why ? why : refuse_operand(tensor_box_b(p, c));
+  const char* why = refuse_operand(tensor_boxes_a(p, c).whole);
+  return why ? why : refuse_operand(tensor_boxes_b(p, c).whole);
 }
 
 const char* refuse_tma_stores(const GemmProblem& p) {
@@ -167,6 +187,12 @@ const TensorMap& tensor_map(const TensorBox& box) {
     entry.box = box;
   }
   return entry.map;
+}
+
+OperandMaps operand_maps(const OperandBoxes& boxes) {
+  OperandMaps maps = {tensor_map(boxes.whole), {}};
+  maps.edge = boxes.edge == boxes.whole ? maps.whole : tensor_map(boxes.edge);
+  return maps;
 }
 
 }  // namespace fastgemm

@@ -29,8 +29,14 @@ struct TensorBox {
   bool operator==(const TensorBox& o) const;
 };
 
-TensorBox tensor_box_a(const GemmProblem& problem, const KernelConfig& kernel);
-TensorBox tensor_box_b(const GemmProblem& problem, const KernelConfig& kernel);
+// Of an operand: the boxes of whole tiles, and of tiles at its edge, which have the rows that exist
+// (the same where there is no such tile).
+struct OperandBoxes {
+  TensorBox whole, edge;
+};
+
+OperandBoxes tensor_boxes_a(const GemmProblem& problem, const KernelConfig& kernel);
+OperandBoxes tensor_boxes_b(const GemmProblem& problem, const KernelConfig& kernel);
 TensorBox tensor_box_d(const GemmProblem& problem, const KernelConfig& kernel);
 
 // Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can.
@@ -41,5 +47,11 @@ const char* refuse_tma_stores(const GemmProblem& problem);
 // The encoded map. Each thread keeps those it used last, so that a repeated call does not encode
 // again.
 const TensorMap& tensor_map(const TensorBox& box);
+
+// Device code has the same under the same name (device/mainloop_sm90.cuh).
+struct OperandMaps {
+  TensorMap whole, edge;
+};
+OperandMaps operand_maps(const OperandBoxes& boxes);
 
 }  // namespace fastgemm

@@ -137,12 +137,13 @@ class Run {
 
   void multiply(const GemmProblem& p, GlobalMemory memory) {
     FusedParams params = params_of(launchable_, p);
-    EmulatedMap maps[3]{};
-    void* arguments[] = {&params, &maps[0], &maps[1], &maps[2]};
+    EmulatedMap a_maps[2]{}, b_maps[2]{}, d_map{};  // of whole tiles, of those at the edge
+    void* arguments[] = {&params, a_maps, b_maps, &d_map};
     if (config_.family == Family::sm90) {
-      maps[0] = map_of(tensor_box_a(p, config_));
-      maps[1] = map_of(tensor_box_b(p, config_));
-      if (config_.tma_stores) maps[2] = map_of(tensor_box_d(p, config_));
+      const OperandBoxes a = tensor_boxes_a(p, config_), b = tensor_boxes_b(p, config_);
+      a_maps[0] = map_of(a.whole), a_maps[1] = map_of(a.edge);
+      b_maps[0] = map_of(b.whole), b_maps[1] = map_of(b.edge);
+      if (config_.tma_stores) d_map = map_of(tensor_box_d(p, config_));
     }
     launch(kernel_.main, kernel_name(config_), launchable_.ctas, config_.threads(),
            plan_.shared_bytes, config_.cluster(), arguments, std::move(memory));

@@ -176,7 +176,7 @@ TEST(GatedFusion, TheMapAlternatesEightGatesAndEightUps) {
     const GemmProblem p =
         gated(512, 1024, 256, blocked ? GateOrder::blocked : GateOrder::interleaved);
     const Plan planned = plan(p, hardware("H100"), config);
-    const TensorBox box = tensor_box_b(planned.problem, planned.kernel);
+    const TensorBox box = tensor_boxes_b(planned.problem, planned.kernel).whole;
     const std::int64_t row = 2 * 256;  // bytes
     EXPECT_EQ(box.extent[1], 8);
     EXPECT_EQ(box.extent[2], 2);

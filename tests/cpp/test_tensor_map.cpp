@@ -1,5 +1,7 @@
 // Tensor maps: the copy engine reads and writes the very elements that the views name, in boxes
 // that the driver takes and that add up to the tiles.
+#include <array>
+
 #include "planner.hpp"
 #include "plans.hpp"
 #include "tensor_map.hpp"
@@ -105,7 +107,7 @@ void for_each_plan(unsigned seed, Body body) {
 
 TEST(TensorMaps, OperandsAreReadWhereTheViewsSay) {
   for_each_plan(9, [](Dice& dice, const GemmProblem& p, const KernelConfig& k) {
-    const TensorBox a = tensor_box_a(p, k), b = tensor_box_b(p, k);
+    const TensorBox a = tensor_boxes_a(p, k).whole, b = tensor_boxes_b(p, k).whole;
     for (int sample = 0; sample < 20; ++sample) {
       const std::int64_t i = dice.below(static_cast<int>(p.batch)),
                          m = dice.below(static_cast<int>(p.m)),
@@ -125,7 +127,7 @@ TEST(TensorMaps, OperandsAreReadWhereTheViewsSay) {
 // What lies outside of the operand is outside of the map: it is read as zeros.
 TEST(TensorMaps, NothingBeyondAnOperandIsRead) {
   for_each_plan(10, [](Dice& dice, const GemmProblem& p, const KernelConfig& k) {
-    const TensorBox a = tensor_box_a(p, k), b = tensor_box_b(p, k);
+    const TensorBox a = tensor_boxes_a(p, k).whole, b = tensor_boxes_b(p, k).whole;
     const std::int64_t more = dice.below(300);
     EXPECT_FALSE(inside(a, coordinates(k.a_major, k, p.m + more, 0), 0)) << k.str();
     EXPECT_FALSE(inside(a, coordinates(k.a_major, k, 0, p.k + more), 0)) << k.str();
@@ -143,8 +145,9 @@ TEST(TensorMaps, BoxesAddUpToTheTiles) {
       int outer, slices;
     };
     for (const Operand& o :
-         {Operand{tensor_box_a(p, k), k.a_major, k.block_m, k.multicast ? k.cluster_n : 1},
-          Operand{tensor_box_b(p, k), k.b_major, k.block_n, k.multicast ? k.cluster_m : 1}}) {
+         {Operand{tensor_boxes_a(p, k).whole, k.a_major, k.block_m, k.multicast ? k.cluster_n : 1},
+          Operand{tensor_boxes_b(p, k).whole, k.b_major, k.block_n,
+                  k.multicast ? k.cluster_m : 1}}) {
       expect_encodable(o.box, k.str());
       const int span = k.swizzle_bytes / 2;
       EXPECT_EQ(o.box.box[0], span) << "one swizzle atom: " << k.str();
@@ -155,6 +158,43 @@ TEST(TensorMaps, BoxesAddUpToTheTiles) {
       EXPECT_EQ(o.box.box[1] % 8, 0) << "rows of a swizzle pattern: " << k.str();
     }
   });
+}
+
+// At the operand's edge: no rows but those that exist and what makes eights of them.
+TEST(TensorMaps, EdgeBoxesHoldTheRowsThatExist) {
+  int cut = 0;
+  for_each_plan(13, [&](Dice&, const GemmProblem& p, const KernelConfig& k) {
+    struct Operand {
+      OperandBoxes boxes;
+      Major major;
+      std::int64_t extent;
+      int block, slices;
+    };
+    const int span = k.swizzle_bytes / 2;
+    for (const Operand& o :
+         {Operand{tensor_boxes_a(p, k), k.a_major, p.m, k.block_m, k.multicast ? k.cluster_n : 1},
+          Operand{tensor_boxes_b(p, k), k.b_major, p.n, k.block_n,
+                  k.multicast ? k.cluster_m : 1}}) {
+      const std::int64_t present = o.extent % o.block;
+      if (o.major == Major::mn || present == 0) {
+        EXPECT_EQ(o.boxes.edge, o.boxes.whole) << k.str();
+        continue;
+      }
+      ++cut;
+      expect_encodable(o.boxes.edge, k.str());
+      const std::int64_t slices = k.block_k > span ? 1 : o.slices;
+      const std::int64_t rows = slices * o.boxes.edge.box[1];
+      EXPECT_GE(rows, present) << k.str();
+      EXPECT_LT(rows, present + 8 * slices) << k.str();
+      EXPECT_LE(rows, o.block) << k.str();
+      EXPECT_EQ(o.boxes.edge.box[1] % 8, 0) << k.str();
+      EXPECT_EQ(o.boxes.edge.box[2], 1) << "a column of K: " << k.str();
+      TensorBox same = o.boxes.edge;
+      std::copy_n(o.boxes.whole.box, 4, same.box);
+      EXPECT_EQ(same, o.boxes.whole) << "all but the box is the same: " << k.str();
+    }
+  });
+  EXPECT_GT(cut, 300);
 }
 
 TEST(TensorMaps, TheResultIsWrittenWhereItsViewSays) {
@@ -203,46 +243,57 @@ void expect_box(const TensorBox& t, std::vector<std::int64_t> extent,
 // The same by hand, for the eye.
 TEST(TensorMaps, ExamplesOfEachKind) {
   const GemmProblem nt = placed(1000, 504, 512, "nt", 2);
-  expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 1)), {512, 1000, 1, 2}, {1024, 1024, 1024000},
-             {64, 128, 1});
-  expect_box(tensor_box_b(nt, kernel_for(nt, 64, 1, 1)), {512, 504, 1, 2}, {1024, 1024, 516096},
-             {64, 64, 1});
+  expect_box(tensor_boxes_a(nt, kernel_for(nt, 64, 1, 1)).whole, {512, 1000, 1, 2},
+             {1024, 1024, 1024000}, {64, 128, 1});
+  expect_box(tensor_boxes_b(nt, kernel_for(nt, 64, 1, 1)).whole, {512, 504, 1, 2},
+             {1024, 1024, 516096}, {64, 64, 1});
   expect_box(tensor_box_d(nt, kernel_for(nt, 64, 1, 1)), {504, 1000, 1, 2}, {1008, 1008, 1008000},
              {64, 64, 1});
   // k-tiles of several swizzle atoms.
-  expect_box(tensor_box_a(nt, kernel_for(nt, 128, 1, 1)), {64, 1000, 8, 2}, {1024, 128, 1024000},
-             {64, 128, 2});
-  expect_box(tensor_box_a(nt, kernel_for(nt, 256, 1, 1)), {64, 1000, 8, 2}, {1024, 128, 1024000},
-             {64, 128, 4});
+  expect_box(tensor_boxes_a(nt, kernel_for(nt, 128, 1, 1)).whole, {64, 1000, 8, 2},
+             {1024, 128, 1024000}, {64, 128, 2});
+  expect_box(tensor_boxes_a(nt, kernel_for(nt, 256, 1, 1)).whole, {64, 1000, 8, 2},
+             {1024, 128, 1024000}, {64, 128, 4});
   // Narrower atoms: one of 64 bytes, and four of 32.
-  expect_box(tensor_box_a(nt, kernel_for(nt, 32, 1, 1, 64)), {512, 1000, 1, 2},
+  expect_box(tensor_boxes_a(nt, kernel_for(nt, 32, 1, 1, 64)).whole, {512, 1000, 1, 2},
              {1024, 1024, 1024000}, {32, 128, 1});
-  expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 1, 32)), {16, 1000, 32, 2}, {1024, 32, 1024000},
-             {16, 128, 4});
+  expect_box(tensor_boxes_a(nt, kernel_for(nt, 64, 1, 1, 32)).whole, {16, 1000, 32, 2},
+             {1024, 32, 1024000}, {16, 128, 4});
+  // At the edge 104 of 128 rows exist, and 56 of 64: whole, column by column, in slices.
+  const auto edge = [&](int block_k, int cluster_m, int cluster_n) {
+    const KernelConfig k = kernel_for(nt, block_k, cluster_m, cluster_n);
+    const OperandBoxes a = tensor_boxes_a(nt, k), b = tensor_boxes_b(nt, k);
+    return std::array<std::int64_t, 4>{a.edge.box[1], a.edge.box[2], b.edge.box[1], b.edge.box[2]};
+  };
+  EXPECT_EQ(edge(64, 1, 1), (std::array<std::int64_t, 4>{104, 1, 56, 1}));
+  EXPECT_EQ(edge(128, 1, 1), (std::array<std::int64_t, 4>{104, 1, 56, 1}));
+  EXPECT_EQ(edge(64, 2, 1), (std::array<std::int64_t, 4>{104, 1, 32, 1}));
+  EXPECT_EQ(edge(64, 1, 2), (std::array<std::int64_t, 4>{56, 1, 56, 1}));
+  EXPECT_EQ(edge(128, 1, 2), (std::array<std::int64_t, 4>{104, 1, 56, 1}));
   // Each CTA of a cluster fetches its slice: CTAs beside each other of A, above each other of B.
-  expect_box(tensor_box_a(nt, kernel_for(nt, 64, 1, 2)), {512, 1000, 1, 2}, {1024, 1024, 1024000},
-             {64, 64, 1});
-  expect_box(tensor_box_b(nt, kernel_for(nt, 64, 2, 1)), {512, 504, 1, 2}, {1024, 1024, 516096},
-             {64, 32, 1});
-  expect_box(tensor_box_b(nt, kernel_for(nt, 128, 2, 1)), {64, 504, 8, 2}, {1024, 128, 516096},
-             {64, 64, 1});
+  expect_box(tensor_boxes_a(nt, kernel_for(nt, 64, 1, 2)).whole, {512, 1000, 1, 2},
+             {1024, 1024, 1024000}, {64, 64, 1});
+  expect_box(tensor_boxes_b(nt, kernel_for(nt, 64, 2, 1)).whole, {512, 504, 1, 2},
+             {1024, 1024, 516096}, {64, 32, 1});
+  expect_box(tensor_boxes_b(nt, kernel_for(nt, 128, 2, 1)).whole, {64, 504, 8, 2},
+             {1024, 128, 516096}, {64, 64, 1});
   // One B for all batches: there is nothing to step over.
   GemmProblem shared_b = nt;
   shared_b.b.batch_stride = 0;
-  expect_box(tensor_box_b(shared_b, kernel_for(nt, 64, 1, 1)), {512, 504, 1, 1}, {1024, 1024, 1024},
-             {64, 64, 1});
+  expect_box(tensor_boxes_b(shared_b, kernel_for(nt, 64, 1, 1)).whole, {512, 504, 1, 1},
+             {1024, 1024, 1024}, {64, 64, 1});
   const GemmProblem tn = placed(1000, 504, 512, "tn");
-  expect_box(tensor_box_a(tn, kernel_for(tn, 64, 1, 1, 16)), {1000, 512, 1, 1}, {2000, 2000, 2000},
-             {8, 64, 1});
-  expect_box(tensor_box_a(tn, kernel_for(tn, 64, 1, 1)), {1000, 512, 1, 1}, {2000, 2000, 2000},
-             {64, 64, 1});
-  expect_box(tensor_box_b(tn, kernel_for(tn, 128, 1, 1)), {504, 512, 1, 1}, {1008, 1008, 1008},
-             {64, 128, 1});
+  expect_box(tensor_boxes_a(tn, kernel_for(tn, 64, 1, 1, 16)).whole, {1000, 512, 1, 1},
+             {2000, 2000, 2000}, {8, 64, 1});
+  expect_box(tensor_boxes_a(tn, kernel_for(tn, 64, 1, 1)).whole, {1000, 512, 1, 1},
+             {2000, 2000, 2000}, {64, 64, 1});
+  expect_box(tensor_boxes_b(tn, kernel_for(tn, 128, 1, 1)).whole, {504, 512, 1, 1},
+             {1008, 1008, 1008}, {64, 128, 1});
 }
 
 TEST(TensorMaps, BoxesDifferInEveryField) {
   const GemmProblem p = placed(512, 512, 512);
-  const TensorBox base = tensor_box_a(p, kernel_for(p, 64, 1, 1));
+  const TensorBox base = tensor_boxes_a(p, kernel_for(p, 64, 1, 1)).whole;
   std::vector<TensorBox> all(13, base);
   all[1].data = address(64);
   for (int i = 0; i < 4; ++i) all[2 + i].extent[i] += 1;

@@ -174,9 +174,20 @@ FAULTS = {
     ),
     "more bytes announced than come": sm90(
         LOOP_90,
-        "ring.full(at.stage), RingSm90<Config>::STAGE_BYTES)",
-        "ring.full(at.stage), RingSm90<Config>::STAGE_BYTES + 16)",
+        "ring.full(at.stage), source.bytes())",
+        "ring.full(at.stage), source.bytes() + 16)",
         "deadlock",
+    ),
+    "whole boxes are announced at the edge": sm90(
+        LOOP_90, "source.bytes())", "RingSm90<Config>::STAGE_BYTES)", "deadlock"
+    ),
+    "at the edge, the rows beyond the last eight are forgotten": sm90(
+        "ring_sm90.cuh",
+        "/ SLICES) + 7) / 8 * 8",
+        "/ SLICES)) / 8 * 8",
+        "mbarrier",
+        "deadlock",
+        shape=(197, 136, 328),
     ),
     "accumulators are read while products are under way": sm90(
         LOOP_90, "  ptx::wgmma_wait_group<0>();", "", "race", "wrong", "uninitialized"
@@ -255,6 +266,7 @@ FAULTS = {
         "ptx::st_global",
         "race",
         "out of bounds",
+        "uninitialized",
         **FUSED,
     ),
     "an epilogue's row is the one above": sm90(

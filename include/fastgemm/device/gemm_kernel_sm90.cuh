@@ -168,8 +168,8 @@ FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
 }
 
 template <class Config>
-FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_map,
-                                      const TensorMap& b_map, const TensorMap& d_map) {
+FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_maps,
+                                      const OperandMaps& b_maps, const TensorMap& d_map) {
   using Ring = RingSm90<Config>;
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const u32 base = ptx::cvta_to_shared(shared_memory);
@@ -189,8 +189,8 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
                                     k_rank<Config>(cta_rank)};
 
   if (thread == 0) {
-    ptx::prefetch_tensormap(a_map);
-    ptx::prefetch_tensormap(b_map);
+    a_maps.prefetch();
+    b_maps.prefetch();
     if constexpr (Config::TMA_STORES) ptx::prefetch_tensormap(d_map);
     if constexpr (Config::CLUSTER_K > 1) cluster_sum.init_barriers();
     ring.init_barriers();
@@ -210,7 +210,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
       if (is_producer) {
         const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
         const SplitIndex split = split_of(first);
-        const TileSource<Config> source(p, a_map, b_map, first, split.batch, cta_rank);
+        const TileSource<Config> source(p, a_maps, b_maps, first, split.batch, cta_rank);
         for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
           source.prefetch(split.first_k_tile + t);
       }
@@ -224,8 +224,8 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const TensorMap& a_ma
     if (is_producer) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
         const SplitIndex split = split_of(index);
-        produce<Config>(ring, at, TileSource<Config>(p, a_map, b_map, index, split.batch, cta_rank),
-                        split);
+        produce<Config>(ring, at,
+                        TileSource<Config>(p, a_maps, b_maps, index, split.batch, cta_rank), split);
       });
       // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
       if constexpr (Config::DEPENDENT_LAUNCH && !Config::PREFETCH)

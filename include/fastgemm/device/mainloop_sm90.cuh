@@ -24,12 +24,25 @@ namespace fastgemm {
 // Both walk the ring in the same order, tile after tile, so that the producer runs ahead into the
 // next tile while the consumers are still in the epilogue of this one.
 
-// The copies of one CTA's slice of an operand's k-tile: body(bytes from the tile's start, x, y, z,
-// w). A k-tile of several columns is read through a map in which K is split into SPANs:
-// (k % SPAN, outer, k / SPAN, batch). Gated, gates and ups alternate in eights, and each column is
-// a copy: (k, outer % 8, gate or up, outer / 16).
+// An operand's tensor maps. The boxes of `edge` hold the rows that a tile at the operand's edge
+// has: the TMA would fill the others with zeros, and take five cycles for each (measured on an
+// H200).
+struct OperandMaps {
+  TensorMap whole, edge;
+
+  FASTGEMM_DEVICE void prefetch() const {
+    ptx::prefetch_tensormap(whole);
+    ptx::prefetch_tensormap(edge);
+  }
+};
+
+// The copies of one CTA's slice of an operand's k-tile, of which `present` rows exist: body(bytes
+// from the tile's start, x, y, z, w). A k-tile of several columns is read through a map in which K
+// is split into SPANs: (k % SPAN, outer, k / SPAN, batch), at the edge column by column. Gated,
+// gates and ups alternate in eights, and each column is a copy: (k, outer % 8, gate or up,
+// outer / 16).
 template <class Tile, bool GATED, class Body>
-FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, Body body) {
+FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, int present, Body body) {
   if constexpr (Tile::SLICES == 1) slice = 0;  // all of it, for this CTA alone
   if constexpr (GATED) {
     constexpr int COLUMNS = Tile::COPY_COLUMNS;
@@ -42,17 +55,22 @@ FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, Body 
     }
     return;
   }
+  if constexpr (Tile::MAJOR == Major::MN) {
 #pragma unroll
-  for (int box = 0; box < Tile::BOXES; ++box) {
-    const int offset = box * Tile::COLUMN_BYTES + slice * Tile::COPY_BYTES;
-    if constexpr (Tile::MAJOR == Major::MN)
-      body(offset, outer + box * Tile::SPAN, k + slice * Tile::COPY_ROWS, 0, batch);
-    else if constexpr (Tile::COLUMNS == 1)
-      body(offset, k, outer + slice * Tile::COPY_ROWS, 0, batch);
-    else if constexpr (Tile::SLICE_COLUMNS)
-      body(offset, 0, outer, k / Tile::SPAN + slice * Tile::COPY_COLUMNS, batch);
-    else
-      body(offset, 0, outer, k / Tile::SPAN, batch);
+    for (int box = 0; box < Tile::BOXES; ++box)
+      if (box * Tile::SPAN < present)
+        body(box * Tile::COLUMN_BYTES + slice * Tile::COPY_BYTES, outer + box * Tile::SPAN,
+             k + slice * Tile::COPY_ROWS, 0, batch);
+  } else if constexpr (Tile::COLUMNS == 1) {
+    const int row = slice * Tile::copy_rows(present);
+    if (present > 0) body(row * Tile::ROW_BYTES, k, outer + row, 0, batch);
+  } else {
+    const int first = Tile::SLICE_COLUMNS ? slice * Tile::COPY_COLUMNS : 0;
+    const int columns = present > 0 ? Tile::COPY_COLUMNS : 0;
+    const int columns_of_copy = present == Tile::OUTER ? Tile::COPY_COLUMNS : 1;
+#pragma unroll 1
+    for (int column = first; column < first + columns; column += columns_of_copy)
+      body(column * Tile::COLUMN_BYTES, 0, outer, k / Tile::SPAN + column, batch);
   }
 }
 
@@ -61,21 +79,27 @@ template <class Config>
 struct TileSource {
   using A = typename RingSm90<Config>::A;
   using B = typename RingSm90<Config>::B;
+  int m, n, m_present, n_present;
   const TensorMap& a_map;
   const TensorMap& b_map;
-  int m, n, a_batch, b_batch;
+  int a_batch, b_batch;
   int m_rank, n_rank;
 
-  FASTGEMM_DEVICE TileSource(const GemmParams& p, const TensorMap& a, const TensorMap& b,
+  FASTGEMM_DEVICE TileSource(const GemmParams& p, const OperandMaps& a, const OperandMaps& b,
                              const TileIndex& index, i64 batch, u32 cta_rank)
-      : a_map(a),
-        b_map(b),
-        m(index.m * Config::BLOCK_M),
+      : m(index.m * Config::BLOCK_M),
         n(index.n * Config::BLOCK_N),
+        m_present(present<A, Config::GATE == Gate::M>(p.m, m)),
+        n_present(present<B, Config::GATE == Gate::N>(p.n, n)),
+        a_map(m_present < A::OUTER ? a.edge : a.whole),
+        b_map(n_present < B::OUTER ? b.edge : b.whole),
         a_batch(p.a_batch_stride ? static_cast<int>(batch) : 0),
         b_batch(p.b_batch_stride ? static_cast<int>(batch) : 0),
         m_rank(cta_rank % Config::CLUSTER_M),
         n_rank(cta_rank / Config::CLUSTER_M) {}
+
+  // What a stage receives, from all CTAs that send to this one.
+  FASTGEMM_DEVICE int bytes() const { return A::bytes(m_present) + B::bytes(n_present); }
 
   // Starts the copies of k-tile `t` into `stage`.
   FASTGEMM_DEVICE void fetch(const RingSm90<Config>& ring, int stage, int t) const {
@@ -101,11 +125,20 @@ struct TileSource {
  private:
   template <class Body>
   FASTGEMM_DEVICE void for_each_a(int t, Body body) const {
-    for_each_copy<A, Config::GATE == Gate::M>(m, t * Config::BLOCK_K, n_rank, a_batch, body);
+    for_each_copy<A, Config::GATE == Gate::M>(m, t * Config::BLOCK_K, n_rank, a_batch, m_present,
+                                              body);
   }
   template <class Body>
   FASTGEMM_DEVICE void for_each_b(int t, Body body) const {
-    for_each_copy<B, Config::GATE == Gate::N>(n, t * Config::BLOCK_K, m_rank, b_batch, body);
+    for_each_copy<B, Config::GATE == Gate::N>(n, t * Config::BLOCK_K, m_rank, b_batch, n_present,
+                                              body);
+  }
+
+  // How many of the tile's rows (columns) from `first` on exist. Gated, all are fetched.
+  template <class Tile, bool GATED>
+  FASTGEMM_DEVICE static int present(i64 extent, int first) {
+    const i64 left = extent - first;
+    return GATED || left > Tile::OUTER ? Tile::OUTER : left > 0 ? static_cast<int>(left) : 0;
   }
 
   template <class Tile>
@@ -125,7 +158,7 @@ FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::
 #pragma unroll 1
   for (int t = 0; t < split.k_tiles; ++t, at.advance()) {
     ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);
-    ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), RingSm90<Config>::STAGE_BYTES);
+    ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), source.bytes());
     source.fetch(ring, at.stage, split.first_k_tile + t);
   }
 }

@@ -40,6 +40,16 @@ struct TmaTile {
   static_assert(DEPTH % SPAN == 0 && DEPTH % 16 == 0, "a k-tile is whole swizzle atoms deep");
   static_assert(COPY_ROWS % 8 == 0 && COPY_ROWS <= 256, "a copy is whole atoms, 256 rows at most");
   static_assert(MAJOR == Major::K || OUTER % SPAN == 0, "MN-major boxes are SPAN wide");
+
+  // Of a tile at the operand's edge, which has `present` of the OUTER: rows of one K-major copy,
+  // whole atoms and as many in every slice, and bytes of all copies.
+  FASTGEMM_DEVICE static int copy_rows(int present) {
+    return ((SLICE_COLUMNS ? present : (present + SLICES - 1) / SLICES) + 7) / 8 * 8;
+  }
+  FASTGEMM_DEVICE static int bytes(int present) {
+    return MAJOR == Major::MN ? (present + SPAN - 1) / SPAN * COLUMN_BYTES
+                              : copy_rows(present) * (SLICE_COLUMNS ? 1 : SLICES) * DEPTH * 2;
+  }
 };
 
 // A place in the ring. `lap` is the parity of the phase that a consumer waits for at `full`; the
