@@ -1,5 +1,6 @@
 """The products that are measured: family, M, N, K of D[M, N] = A[M, K] * B[K, N]."""
 
+import random
 from typing import NamedTuple
 
 
@@ -46,8 +47,28 @@ def odd():
     ]
 
 
+def planner():
+    """What the cost model is fitted to: layers of many models, small and deep products."""
+    widths = [
+        256 * i for i in (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 43, 54, 56, 74, 96, 112)
+    ]
+    tokens = [1, 2, 4, 8, 16, 24, 32, 48, 64, 77, 80, 96, 100, 112, 128, 144, 160, 176, 192, 197]
+    tokens += [200, 224, 256, 300, 320, 384, 448, 500, 512, 577, 640, 768, 1000, 1024, 1536, 2048]
+    dice = random.Random(7)
+    layers = set()
+    while len(layers) < 120:
+        m, n, k = dice.choice(tokens), dice.choice(widths), dice.choice(widths)
+        if 2 * m * n * k < 1.5e11:  # 200 us
+            layers.add((m, n, k))
+    cubes = [(s, s, s) for s in range(256, 2561, 128)]
+    outputs = [(64, 64), (128, 128), (256, 256), (96, 512)]
+    deep = [(m, n, k) for m, n in outputs for k in (8192, 65536)]
+    return [Shape("planner", *s) for s in sorted(layers) + cubes + deep]
+
+
 SUITES = {
     "all": square() + decode() + prefill() + thin() + odd(),
     "readme": square()[2:] + decode()[4:8] + prefill()[4:8] + thin()[1:3] + odd(),
+    "planner": planner() + decode() + prefill()[:8] + thin() + odd(),
     "smoke": [Shape("square", 512, 512, 512), Shape("odd", 77, 129, 65)],
 }

@@ -1,6 +1,8 @@
 """Times products on a GPU: operands from memory, not L2; CUDA graphs; turns; medians."""
 
+import random
 import statistics
+import time
 from dataclasses import dataclass, field
 
 from machine import torch
@@ -105,19 +107,25 @@ def capture(call, operands, expected_us):
     return graph, rotations * len(sets)
 
 
-def microseconds(calls, operands, expected_us, rounds=9):
-    """Median microseconds of a product for each named call; calls take turns in every round."""
+def microseconds(calls, operands, expected_us, rounds=9, rest_s=0.0):
+    """Median microseconds of a product for each named call; calls take turns in every round.
+
+    In an order of chance: who follows fast calls finds a GPU that is throttled by its power limit.
+    A rest between any two of them keeps it out of that.
+    """
     graphs = {name: capture(call, operands, expected_us) for name, call in calls.items()}
     samples = {name: [] for name in calls}
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    order, dice = list(graphs), random.Random(0)
     for round_number in range(rounds + 1):
-        order = list(graphs) if round_number % 2 else list(reversed(graphs))
+        dice.shuffle(order)
         for name in order:
             graph, products = graphs[name]
             begin.record()
             graph.replay()
             end.record()
             end.synchronize()
+            time.sleep(rest_s)
             if round_number > 0:
                 samples[name].append(begin.elapsed_time(end) * 1e3 / products)
     return {name: statistics.median(values) for name, values in samples.items()}

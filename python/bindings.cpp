@@ -163,6 +163,7 @@ nb::dict cost_dict(const Cost& cost) {
   fields["total_us"] = cost.total_us;
   fields["tensor_us"] = cost.tensor_us;
   fields["shared_us"] = cost.shared_us;
+  fields["latency_us"] = cost.latency_us;
   fields["l2_us"] = cost.l2_us;
   fields["dram_us"] = cost.dram_us;
   fields["copy_us"] = cost.copy_us;

@@ -42,9 +42,9 @@ std::string Plan::explain() const {
                           : "in vectors of " + std::to_string(kernel.d_vector)) +
        "\n";
   s += "  predicted  " +
-       format("Tensor Cores %.1f us, shared memory %.1f, L2 %.1f, ", cost.tensor_us, cost.shared_us,
-              cost.l2_us) +
-       format("DRAM %.1f, narrow copies %.1f, ", cost.dram_us, cost.copy_us) +
+       format("Tensor Cores %.1f us, shared memory %.1f, latency %.1f, ", cost.tensor_us,
+              cost.shared_us, cost.latency_us) +
+       format("L2 %.1f, DRAM %.1f, narrow copies %.1f, ", cost.l2_us, cost.dram_us, cost.copy_us) +
        format("repacking %.1f, adding up splits %.1f, overhead %.1f\n", cost.repack_us,
               cost.reduce_us, cost.overhead_us);
   s += "  considered\n";

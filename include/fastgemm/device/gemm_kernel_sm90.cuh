@@ -189,11 +189,16 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
                                     k_rank<Config>(cta_rank)};
 
   if (thread == 0) {
-    a_maps.prefetch();
-    b_maps.prefetch();
     if constexpr (Config::TMA_STORES) ptx::prefetch_tensormap(d_map);
     if constexpr (Config::CLUSTER_K > 1) cluster_sum.init_barriers();
     ring.init_barriers();
+  }
+  const auto source_of = [&](const TileIndex& index, const SplitIndex& split) {
+    return TileSource<Config>(p, a_maps, b_maps, index, split.batch, cta_rank);
+  };
+  if (is_producer) {
+    a_maps.prefetch();
+    b_maps.prefetch();
   }
   // With multicast, the first fetch already arrives at other CTAs' barriers; where K is shared,
   // only the epilogue does.
@@ -210,7 +215,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
       if (is_producer) {
         const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
         const SplitIndex split = split_of(first);
-        const TileSource<Config> source(p, a_maps, b_maps, first, split.batch, cta_rank);
+        const TileSource<Config> source = source_of(first, split);
         for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
           source.prefetch(split.first_k_tile + t);
       }
@@ -220,12 +225,11 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
 
   RingPosition<Config::NUM_STAGES> at;
   if (warpgroup == Ring::CONSUMERS) {
-    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 32>();
+    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 48 : 56>();
     if (is_producer) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
         const SplitIndex split = split_of(index);
-        produce<Config>(ring, at,
-                        TileSource<Config>(p, a_maps, b_maps, index, split.batch, cta_rank), split);
+        produce<Config>(ring, at, source_of(index, split), split);
       });
       // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
       if constexpr (Config::DEPENDENT_LAUNCH && !Config::PREFETCH)
@@ -235,7 +239,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
     ptx::bar_warp_sync();
     if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
   } else {
-    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 160>();
+    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 152>();
     const int first_row = Config::PING_PONG ? 0 : warpgroup * Config::WARP_M;
     if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
     const u32 panels = base + Shared::STAGING + warpgroup * Shared::STAGING_BYTES;

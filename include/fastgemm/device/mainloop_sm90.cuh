@@ -66,11 +66,11 @@ FASTGEMM_DEVICE void for_each_copy(int outer, int k, int slice, int batch, int p
     if (present > 0) body(row * Tile::ROW_BYTES, k, outer + row, 0, batch);
   } else {
     const int first = Tile::SLICE_COLUMNS ? slice * Tile::COPY_COLUMNS : 0;
-    const int columns = present > 0 ? Tile::COPY_COLUMNS : 0;
-    const int columns_of_copy = present == Tile::OUTER ? Tile::COPY_COLUMNS : 1;
+    if (present == Tile::OUTER)
+      return body(first * Tile::COLUMN_BYTES, 0, outer, k / Tile::SPAN + first, batch);
 #pragma unroll 1
-    for (int column = first; column < first + columns; column += columns_of_copy)
-      body(column * Tile::COLUMN_BYTES, 0, outer, k / Tile::SPAN + column, batch);
+    for (int i = first; present > 0 && i < first + Tile::COPY_COLUMNS; ++i)
+      body(i * Tile::COLUMN_BYTES, 0, outer, k / Tile::SPAN + i, batch);
   }
 }
 

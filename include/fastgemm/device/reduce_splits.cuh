@@ -29,7 +29,7 @@ FASTGEMM_DEVICE void reduce_splits(const GemmParams& partial, const GemmParams& 
                           matrix * p.splits * partial.d_batch_stride + row * partial.d_m_stride +
                           col;
     float sum[COUNT] = {};
-#pragma unroll 8  // loads of eight splits under way at once; the additions keep their order
+#pragma unroll 16  // loads of so many splits under way at once; the additions keep their order
     for (u32 split = 0; split < p.splits; ++split) {
       u32 words[COUNT];
       ptx::ld_global_words<COUNT>(words, source + split * partial.d_batch_stride);

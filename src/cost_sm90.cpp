@@ -1,0 +1,115 @@
+// What a kernel of family sm90 is predicted to take. The constants fit measurements of an H200,
+// bench/results/h200_candidates.json.
+#include <algorithm>
+#include <cmath>
+
+#include "cost.hpp"
+
+namespace fastgemm {
+namespace {
+
+// What overlaps is no longer than its longest part where that is far longer than the others, and
+// longer where several are as long.
+double overlapped(std::initializer_list<double> causes) {
+  double sum = 0;
+  for (double us : causes) sum += us * us * us * us;
+  return std::sqrt(std::sqrt(sum));
+}
+
+// Cycles from the last product of a block tile to the end of its stores. By the TMA, a
+// warpgroup's panels one after the other. A cluster that shares K exchanges its sums through shared
+// memory first; partial sums go to the workspace, which reduce_us counts.
+double epilogue_cycles(const KernelConfig& c, double rows, double out_size) {
+  const double exchange = c.cluster_k > 1 ? 0.095 * rows * c.block_n * 4 : 0;
+  if (c.tma_stores)
+    return exchange + 215.0 * ceil_div(c.warp_m, 64) * finished_cols(c) / store_panel_cols(c);
+  if (c.finishes_apart()) return exchange;
+  const double elements = static_cast<double>(c.block_m) * finished_cols(c);
+  // Single elements of D cost a warp about 18 instructions a row of 32.
+  return exchange + 1150 + elements * (out_size + 8) / 128 +
+         (c.d_vector == 1 ? elements * 18 / 32 / 4 : 0);
+}
+
+// How many CTAs fetch each byte of the longer operand (the weights) for themselves.
+double readers_of_longer(const KernelConfig& c, const GemmProblem& p) {
+  const int a_share = c.multicast ? c.cluster_n : 1, b_share = c.multicast ? c.cluster_m : 1;
+  const std::int64_t readers =
+      p.n >= p.m ? ceil_div(tiles_m(c, p), b_share) : ceil_div(tiles_n(c, p), a_share);
+  return static_cast<double>(readers);
+}
+
+}  // namespace
+
+Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  const double cycles_per_us = hw.clock_ghz * 1e3;
+  const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
+  const int resident = std::max(1, ctas_per_sm(c, hw));
+  const double k_tiles = static_cast<double>(k_tiles_of_cta(c, p));
+  const double tiles = block_tiles(c, p);
+  const double at_once = static_cast<double>(clusters_of(c.cluster(), hw) * c.cluster());
+  const double tiles_of_busiest_sm = std::ceil(tiles / at_once);
+  const double rounds = std::ceil(tiles_of_busiest_sm / resident);
+
+  // Of one k-tile of one block tile, in cycles of its SM. WGMMA multiplies 64 rows, whether the
+  // tile has them or not, and reads 0.6 of its operands again from shared memory while it does.
+  const double rows = c.block_m / c.warp_m * ceil_div(c.warp_m, 64) * 64;
+  const double tensor = 2.0 * rows * c.block_n * c.block_k / hw.arch.mma_flops_per_clock;
+  const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
+  const double fragment_bytes = 0.6 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size;
+  // Not measured: the TMA fills a row of a swizzle atom in one pass, however narrow; WGMMA reads
+  // all atoms without conflicts.
+  const double passes = 128.0 / c.swizzle_bytes;
+  const double shared = (tile_bytes * passes + fragment_bytes) / 128;
+  // Barriers and the start of the products, or what the ring leaves of a fetch's latency.
+  const double latency =
+      std::max(100.0 + c.block_k / 16 * 40.0, 2100.0 / std::max(c.num_stages - 1, 1));
+  // With multicast a shared operand leaves L2 once for the cluster, which saves half of what its
+  // way to two SMs takes. Rows of a k-tile that do not begin with a line of 128 bytes touch two.
+  const auto lines = [](Major major, std::int64_t pitch) {
+    return major == Major::k && pitch % 64 != 0 ? 2.0 : 1.0;
+  };
+  const auto shared_by = [&](int ctas) { return c.multicast && ctas > 1 ? 0.75 : 1.0; };
+  const double fetched_bytes =
+      (c.block_m * lines(c.a_major, p.a.row_stride) * shared_by(c.cluster_n) +
+       c.block_n * lines(c.b_major, p.b.col_stride) * shared_by(c.cluster_m)) *
+      c.block_k * in_size;
+
+  Cost r;
+  const double k_tiles_of_busiest_sm = tiles_of_busiest_sm * k_tiles;
+  r.waves = tiles / (static_cast<double>(hw.sms) * resident);
+  r.tensor_us = k_tiles_of_busiest_sm * tensor / cycles_per_us;
+  r.shared_us = k_tiles_of_busiest_sm * shared / cycles_per_us;
+  r.latency_us = rounds * k_tiles * latency / cycles_per_us;
+  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 80 / cycles_per_us;
+  // Nine tenths of the data sheet's rate; SMs without a tile in the last wave leave a part of
+  // theirs unused, and CTAs that fetch the same bytes get in each other's way.
+  const double idle = std::max(tiles_of_busiest_sm * hw.sms / tiles, 1.0);
+  r.dram_us = least_bytes(p) / (0.9 * hw.dram_gbps * 1e3) * std::pow(idle, 0.16) *
+              (1 + 0.14 * (std::min(readers_of_longer(c, p), 4.0) - 1));
+
+  // Between two tiles of a CTA the Tensor Cores wait for the stores, or with ping-pong for what
+  // outlasts the other warpgroup's main loop; without multicast, loads for the next tile get in
+  // the way of the stores.
+  const double epilogue = epilogue_cycles(c, rows, out_size);
+  const double hiding = k_tiles * std::max(tensor, latency);
+  const double between =
+      c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue * (c.multicast ? 1 : 1.4);
+  const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
+  // Launch, the first fetch and the last stores.
+  r.overhead_us = (c.dependent_launch ? 1.95 : 2.95) + (c.cluster_m * c.cluster_n > 1 ? 0.4 : 0.0) +
+                  (c.cluster_k > 2 ? 0.4 : 0.0) + epilogue / cycles_per_us;
+  // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
+  // the grain of D where the operands are swapped.
+  if (c.finishes_apart())
+    r.reduce_us = 1.4 + static_cast<double>(ceil_div(c.split_k, 16)) +
+                  (c.swap_ab ? 5.0 : 2.3) * static_cast<double>(workspace_bytes(p, c)) /
+                      (hw.sms * 18.0 * cycles_per_us);
+  // A prefetching kernel has its first k-tiles in L2 when it may begin.
+  const double main_loop =
+      overlapped({r.tensor_us, r.shared_us, r.latency_us, r.l2_us, r.dram_us}) *
+      (c.prefetch ? 0.98 : 1);
+  r.total_us = main_loop + exposed + r.overhead_us + r.reduce_us;
+  return r;
+}
+
+}  // namespace fastgemm
