@@ -287,6 +287,12 @@ FAULTS = {
         "setmaxnreg_inc<Ring::CONSUMERS == 2 ? 240",
         "deadlock",
     ),
+    "the producer gives back too few registers": sm90(
+        KERNEL_90,
+        "setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40",
+        "setmaxnreg_dec<Ring::CONSUMERS == 2 ? 48",
+        "deadlock",
+    ),
     "the CTA's rank reaches the descriptor": sm90(
         "wgmma_descriptor.cuh",
         "((tile + offset) & 0x3ffff) >> 4",

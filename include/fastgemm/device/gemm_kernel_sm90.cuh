@@ -224,8 +224,10 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
   }
 
   RingPosition<Config::NUM_STAGES> at;
+  // What warpgroups give back and take has to add up to what the CTA began with, equally many
+  // registers for each of its threads: 168 of 384, or 128 of 512.
   if (warpgroup == Ring::CONSUMERS) {
-    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 48 : 56>();
+    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 56>();
     if (is_producer) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
         const SplitIndex split = split_of(index);
