@@ -54,8 +54,10 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   const auto resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, wanted));
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);
-  // Two, four or as many as fit: a kernel for every K would be many kernels.
-  const std::int64_t k_tiles = k_tiles_of_cta(k, p);
+  // Two, four or as many as fit: a kernel for every K would be many kernels. A persistent CTA
+  // fetches those of its next tile meanwhile.
+  const std::int64_t k_tiles =
+      k_tiles_of_cta(k, p) * (k.family == Family::sm90 ? std::max<std::int64_t>(ctas_of_sm, 1) : 1);
   const int most = k.family != Family::sm90 ? 6 : k_tiles <= 8 || k.block_k > 64 ? 8 : 16;
   int stages = k_tiles <= 2 ? 2 : k_tiles <= 4 ? 4 : most;
   for (; stages > 2; --stages) {

@@ -3,10 +3,14 @@
 
 namespace fastgemm {
 
+double input_bytes(const GemmProblem& p) {
+  const double of_one = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2;
+  return of_one * static_cast<double>(p.batch);
+}
+
 double least_bytes(const GemmProblem& p) {
-  const double inputs = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2;
   const double outputs = static_cast<double>(p.d_rows()) * p.d_cols() * size_of(p.d.dtype);
-  return (inputs + outputs * (p.has_c() ? 2 : 1)) * static_cast<double>(p.batch);
+  return input_bytes(p) + outputs * (p.has_c() ? 2 : 1) * static_cast<double>(p.batch);
 }
 
 Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {

@@ -13,7 +13,8 @@ Cost sm90_cost(const KernelConfig& kernel, const GemmProblem& problem,
 Cost mma_sync_cost(const KernelConfig& kernel, const GemmProblem& problem,
                    const HardwareSpec& hardware);
 
-// Bytes of every element of every operand, once.
+// Bytes of every element, once: of A and B, and of all operands.
+double input_bytes(const GemmProblem& problem);
 double least_bytes(const GemmProblem& problem);
 
 }  // namespace fastgemm

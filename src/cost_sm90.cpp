@@ -20,9 +20,9 @@ double overlapped(std::initializer_list<double> causes) {
 // warpgroup's panels one after the other. A cluster that shares K exchanges its sums through shared
 // memory first; partial sums go to the workspace, which reduce_us counts.
 double epilogue_cycles(const KernelConfig& c, double rows, double out_size) {
-  const double exchange = c.cluster_k > 1 ? 0.095 * rows * c.block_n * 4 : 0;
+  const double exchange = c.cluster_k > 1 ? 0.087 * rows * c.block_n * 4 : 0;
   if (c.tma_stores)
-    return exchange + 215.0 * ceil_div(c.warp_m, 64) * finished_cols(c) / store_panel_cols(c);
+    return exchange + 208.0 * ceil_div(c.warp_m, 64) * finished_cols(c) / store_panel_cols(c);
   if (c.finishes_apart()) return exchange;
   const double elements = static_cast<double>(c.block_m) * finished_cols(c);
   // Single elements of D cost a warp about 18 instructions a row of 32.
@@ -51,18 +51,21 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double rounds = std::ceil(tiles_of_busiest_sm / resident);
 
   // Of one k-tile of one block tile, in cycles of its SM. WGMMA multiplies 64 rows, whether the
-  // tile has them or not, and reads 0.6 of its operands again from shared memory while it does.
+  // tile has them or not, and reads half of its operands again from shared memory while it does.
   const double rows = c.block_m / c.warp_m * ceil_div(c.warp_m, 64) * 64;
   const double tensor = 2.0 * rows * c.block_n * c.block_k / hw.arch.mma_flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = 0.6 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size;
+  const double fragment_bytes = 0.5 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size;
   // Not measured: the TMA fills a row of a swizzle atom in one pass, however narrow; WGMMA reads
   // all atoms without conflicts.
   const double passes = 128.0 / c.swizzle_bytes;
   const double shared = (tile_bytes * passes + fragment_bytes) / 128;
-  // Barriers and the start of the products, or what the ring leaves of a fetch's latency.
-  const double latency =
-      std::max(100.0 + c.block_k / 16 * 40.0, 2100.0 / std::max(c.num_stages - 1, 1));
+  // Barriers and the start of the products, or, where the ring does not hold all k-tiles anyway,
+  // what it leaves of a fetch's latency.
+  const double chain = 109.0 + c.block_k / 16 * 37.0;
+  const double latency = tiles_of_busiest_sm * k_tiles <= c.num_stages
+                             ? chain
+                             : std::max(chain, 2220.0 / std::max(c.num_stages - 1, 1));
   // With multicast a shared operand leaves L2 once for the cluster, which saves half of what its
   // way to two SMs takes. Rows of a k-tile that do not begin with a line of 128 bytes touch two.
   const auto lines = [](Major major, std::int64_t pitch) {
@@ -80,12 +83,13 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.tensor_us = k_tiles_of_busiest_sm * tensor / cycles_per_us;
   r.shared_us = k_tiles_of_busiest_sm * shared / cycles_per_us;
   r.latency_us = rounds * k_tiles * latency / cycles_per_us;
-  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 80 / cycles_per_us;
-  // Nine tenths of the data sheet's rate; SMs without a tile in the last wave leave a part of
-  // theirs unused, and CTAs that fetch the same bytes get in each other's way.
+  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 83 / cycles_per_us;
+  // 0.885 of the data sheet's rate; SMs without a tile in the last wave leave a part of theirs
+  // unused, and CTAs that fetch the same bytes get in each other's way.
   const double idle = std::max(tiles_of_busiest_sm * hw.sms / tiles, 1.0);
-  r.dram_us = least_bytes(p) / (0.9 * hw.dram_gbps * 1e3) * std::pow(idle, 0.16) *
-              (1 + 0.14 * (std::min(readers_of_longer(c, p), 4.0) - 1));
+  const double again = 0.13 * (std::min(readers_of_longer(c, p), 4.0) - 1);
+  r.dram_us = (least_bytes(p) + again * input_bytes(p)) / (0.885 * hw.dram_gbps * 1e3) *
+              std::pow(idle, 0.17);
 
   // Between two tiles of a CTA the Tensor Cores wait for the stores, or with ping-pong for what
   // outlasts the other warpgroup's main loop; without multicast, loads for the next tile get in
@@ -96,18 +100,22 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue * (c.multicast ? 1 : 1.4);
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   // Launch, the first fetch and the last stores.
-  r.overhead_us = (c.dependent_launch ? 1.95 : 2.95) + (c.cluster_m * c.cluster_n > 1 ? 0.4 : 0.0) +
-                  (c.cluster_k > 2 ? 0.4 : 0.0) + epilogue / cycles_per_us;
+  r.overhead_us = (c.dependent_launch ? 2.05 : 3.05) +
+                  (c.cluster_m * c.cluster_n > 1 ? 0.37 : 0.0) + (c.cluster_k > 2 ? 0.5 : 0.0) +
+                  epilogue / cycles_per_us;
   // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
   // the grain of D where the operands are swapped.
   if (c.finishes_apart())
-    r.reduce_us = 1.4 + static_cast<double>(ceil_div(c.split_k, 16)) +
-                  (c.swap_ab ? 5.0 : 2.3) * static_cast<double>(workspace_bytes(p, c)) /
+    r.reduce_us = 1.3 + static_cast<double>(ceil_div(c.split_k, 16)) +
+                  (c.swap_ab ? 5.2 : 2.4) * static_cast<double>(workspace_bytes(p, c)) /
                       (hw.sms * 18.0 * cycles_per_us);
-  // A prefetching kernel has its first k-tiles in L2 when it may begin.
-  const double main_loop =
-      overlapped({r.tensor_us, r.shared_us, r.latency_us, r.l2_us, r.dram_us}) *
-      (c.prefetch ? 0.98 : 1);
+  // Long products run at the card's power limit, where ping-pong takes a tenth less than it does on
+  // a cool card (both measured on an H200). A prefetching kernel has its first k-tiles in L2 when
+  // it may begin.
+  const double hot = std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0);
+  const double gain = (c.ping_pong ? 1 - 0.1 * hot : 1) * (c.prefetch ? 0.98 : 1);
+  const auto causes = {r.tensor_us, r.shared_us, r.latency_us, r.l2_us, r.dram_us};
+  const double main_loop = std::max(overlapped(causes) * gain, std::max(causes));
   r.total_us = main_loop + exposed + r.overhead_us + r.reduce_us;
   return r;
 }

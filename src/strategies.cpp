@@ -55,7 +55,7 @@ Tilings square_tiles(const GemmProblem& p, const HardwareSpec&, Family family) {
 Tilings ping_pong_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family) {
   Tilings all;
   if (family != Family::sm90 || p.gated()) return all;
-  for (int block_n : {128, 160, 176, 192}) {
+  for (int block_n : {128, 160, 192}) {
     if (ceil_div(p.m, 128) * ceil_div(p.n, block_n) * p.batch <= hw.sms) continue;
     Tiling t = {128, block_n, depth(p, family)};
     t.ping_pong = true;
@@ -96,7 +96,8 @@ Tilings wave_fitting_tiles(const GemmProblem& p, const HardwareSpec& hw, Family 
           Tiling t = {block_m, block_n, block_k};
           add_clusters(all, t, p);
           t.ping_pong = true;
-          if (tiles > hw.sms && block_m <= 128 && !p.gated()) add_clusters(all, t, p);
+          if (tiles > hw.sms && block_m <= 128 && block_n > 32 && !p.gated())
+            add_clusters(all, t, p);
         }
         break;
       }
