@@ -1,4 +1,5 @@
 // Plans in words: str() and explain().
+#include <algorithm>
 #include <cstdio>
 
 #include "planner.hpp"
@@ -11,6 +12,9 @@ std::string format(const char* pattern, double a, double b = 0, double c = 0) {
   std::snprintf(text, sizeof text, pattern, a, b, c);
   return text;
 }
+
+// Of the candidates that can run.
+constexpr std::size_t shown = 30;
 
 }  // namespace
 
@@ -48,11 +52,19 @@ std::string Plan::explain() const {
        format("repacking %.1f, adding up splits %.1f, overhead %.1f\n", cost.repack_us,
               cost.reduce_us, cost.overhead_us);
   s += "  considered\n";
-  for (const Candidate& c : considered)
-    s += c.refused.empty()
-             ? "    " + format("%8.1f us  ", c.cost.total_us) + c.kernel.str() + " (" + c.strategy +
-                   ")\n"
-             : "     refused    " + c.kernel.str() + " (" + c.strategy + "): " + c.refused + "\n";
+  const auto first_refused = std::find_if(considered.begin(), considered.end(),
+                                          [](const Candidate& c) { return !c.refused.empty(); });
+  const auto able = static_cast<std::size_t>(first_refused - considered.begin());
+  for (std::size_t i = 0; i < std::min(able, shown); ++i) {
+    const Candidate& c = considered[i];
+    s +=
+        "    " + format("%8.1f us  ", c.cost.total_us) + c.kernel.str() + " (" + c.strategy + ")\n";
+  }
+  if (able > shown)
+    s += "     and " + std::to_string(able - shown) + " slower ones, up to " +
+         format("%.1f us: all are in `considered`\n", considered[able - 1].cost.total_us);
+  for (auto c = first_refused; c != considered.end(); ++c)
+    s += "     refused    " + c->kernel.str() + " (" + c->strategy + "): " + c->refused + "\n";
   return s;
 }
 

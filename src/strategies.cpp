@@ -25,7 +25,8 @@ void add_clusters(Tilings& all, Tiling t, const GemmProblem& p) {
   t.cluster_m = 2;
   if (rows > 1 && (p.n >= p.m || wide)) all.push_back(t);
   t.cluster_m = 1, t.cluster_n = 2;
-  if (cols > 1 && (p.m >= p.n || wide)) all.push_back(t);
+  const bool slices = t.block_m % 16 == 0 || t.block_k > 64;  // check(): whole eights of rows
+  if (slices && cols > 1 && (p.m >= p.n || wide)) all.push_back(t);
 }
 
 // For large products: the most arithmetic per byte of shared memory and L2.
