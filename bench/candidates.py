@@ -64,7 +64,7 @@ def measure(shape, kernels, options, ceiling):
     for fields, call in calls.items():
         if not (error := worst_error(call, operands)) <= 1:
             raise SystemExit(f"{fields} is wrong on {shape}: {error:.2f} times the bound")
-    us = microseconds(calls, operands, operands.floor_us(ceiling), options.rounds, rest_s=0.004)
+    us = microseconds(calls, operands, operands.floor_us(ceiling), options.rounds)
     times = {fields: us[fields] for fields in kernels}
     pick, best = times[kernels[0]], min(times.values())
     print(

@@ -66,9 +66,26 @@ def planner():
     return [Shape("planner", *s) for s in sorted(layers) + cubes + deep]
 
 
+def large():
+    """Products that run at the GPU's power limit, or nearly."""
+    cubes = [(s, s, s) for s in (3072, 4096, 5000, 6144)]
+    short_k = [(4096, 4096, 512), (4096, 4096, 1024), (8192, 8192, 512), (32768, 3072, 768)]
+    layers = [(m, n, k) for m in (1024, 2048) for n, k in LAYERS_8B]
+    layers += [(4096, n, k) for n, k in ((2112, 7168), (24576, 1536), (4096, 7168), (7168, 2048))]
+    layers += [(3000, 5120, 5120), (1536, 13824, 5120), (2048, 37888, 3584), (10000, 2000, 3000)]
+    layers += [(8192, 1024, 8192), (16384, 1536, 1536), (16384, 4096, 4096), (6288, 1600, 1600)]
+    layers += [(700, 7000, 7000), (300, 28672, 4096), (640, 14336, 5120), (2500, 2500, 10000)]
+    return [Shape("large", *s) for s in cubes + short_k + layers]
+
+
+def few_rows():
+    nk = [(6144, 4096), (4096, 4096), (28672, 4096), (2048, 2048), (1024, 8192), (32000, 2048)]
+    return [Shape("few rows", m, n, k) for m in (2, 3, 4) for n, k in nk]
+
+
 SUITES = {
     "all": square() + decode() + prefill() + thin() + odd(),
     "readme": square()[2:] + decode()[4:8] + prefill()[4:8] + thin()[1:3] + odd(),
-    "planner": planner() + decode() + prefill()[:8] + thin() + odd(),
+    "planner": planner() + few_rows() + decode() + prefill()[:4] + large() + thin() + odd(),
     "smoke": [Shape("square", 512, 512, 512), Shape("odd", 77, 129, 65)],
 }

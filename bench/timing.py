@@ -2,7 +2,6 @@
 
 import random
 import statistics
-import time
 from dataclasses import dataclass, field
 
 from machine import torch
@@ -107,11 +106,10 @@ def capture(call, operands, expected_us):
     return graph, rotations * len(sets)
 
 
-def microseconds(calls, operands, expected_us, rounds=9, rest_s=0.0):
+def microseconds(calls, operands, expected_us, rounds=9):
     """Median microseconds of a product for each named call; calls take turns in every round.
 
     In an order of chance: who follows fast calls finds a GPU that is throttled by its power limit.
-    A rest between any two of them keeps it out of that.
     """
     graphs = {name: capture(call, operands, expected_us) for name, call in calls.items()}
     samples = {name: [] for name in calls}
@@ -125,7 +123,6 @@ def microseconds(calls, operands, expected_us, rounds=9, rest_s=0.0):
             graph.replay()
             end.record()
             end.synchronize()
-            time.sleep(rest_s)
             if round_number > 0:
                 samples[name].append(begin.elapsed_time(end) * 1e3 / products)
     return {name: statistics.median(values) for name, values in samples.items()}

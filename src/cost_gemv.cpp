@@ -55,7 +55,10 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
                                                                    : 3.5)
                                       : 8 + c.block_m * (8 + 10.0 / cols) * (a_scattered ? 9 : 1));
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
-  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor ? 0.9 + 0.08 * r.dram_us : 0.0);
+  // Several rows are added up apart, between lanes and warps.
+  r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor          ? 0.9 + 0.08 * r.dram_us
+                                                      : c.block_m > 1 ? 1.2
+                                                                      : 0.0);
   if (c.finishes_apart())
     r.reduce_us =
         4.5 + 2 * static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 20.0 * cycles_per_us);

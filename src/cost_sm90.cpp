@@ -22,7 +22,7 @@ double overlapped(std::initializer_list<double> causes) {
 double epilogue_cycles(const KernelConfig& c, double rows, double out_size) {
   const double exchange = c.cluster_k > 1 ? 0.087 * rows * c.block_n * 4 : 0;
   if (c.tma_stores)
-    return exchange + 208.0 * ceil_div(c.warp_m, 64) * finished_cols(c) / store_panel_cols(c);
+    return exchange + 231.0 * ceil_div(c.warp_m, 64) * finished_cols(c) / store_panel_cols(c);
   if (c.finishes_apart()) return exchange;
   const double elements = static_cast<double>(c.block_m) * finished_cols(c);
   // Single elements of D cost a warp about 18 instructions a row of 32.
@@ -51,25 +51,26 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double rounds = std::ceil(tiles_of_busiest_sm / resident);
 
   // Of one k-tile of one block tile, in cycles of its SM. WGMMA multiplies 64 rows, whether the
-  // tile has them or not, and reads half of its operands again from shared memory while it does.
+  // tile has them or not, and reads 0.57 of its operands again from shared memory while it does.
   const double rows = c.block_m / c.warp_m * ceil_div(c.warp_m, 64) * 64;
   const double tensor = 2.0 * rows * c.block_n * c.block_k / hw.arch.mma_flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = 0.5 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size;
+  const double fragment_bytes = 0.57 * rows / 64.0 * (64 + c.block_n) * c.block_k * in_size;
   // Not measured: the TMA fills a row of a swizzle atom in one pass, however narrow; WGMMA reads
   // all atoms without conflicts.
   const double passes = 128.0 / c.swizzle_bytes;
   const double shared = (tile_bytes * passes + fragment_bytes) / 128;
   // Barriers and the start of the products, or, where the ring does not hold all k-tiles anyway,
   // what it leaves of a fetch's latency.
-  const double chain = 109.0 + c.block_k / 16 * 37.0;
+  const double chain = 109.0 + c.block_k / 16 * 33.0;
   const double latency = tiles_of_busiest_sm * k_tiles <= c.num_stages
                              ? chain
-                             : std::max(chain, 2220.0 / std::max(c.num_stages - 1, 1));
+                             : std::max(chain, 2025.0 / std::max(c.num_stages - 1, 1));
   // With multicast a shared operand leaves L2 once for the cluster, which saves half of what its
-  // way to two SMs takes. Rows of a k-tile that do not begin with a line of 128 bytes touch two.
+  // way to two SMs takes. Rows of a k-tile that do not begin with a line of 128 bytes touch two,
+  // and L2 then takes four times as long.
   const auto lines = [](Major major, std::int64_t pitch) {
-    return major == Major::k && pitch % 64 != 0 ? 2.0 : 1.0;
+    return major == Major::k && pitch % 64 != 0 ? 4.2 : 1.0;
   };
   const auto shared_by = [&](int ctas) { return c.multicast && ctas > 1 ? 0.75 : 1.0; };
   const double fetched_bytes =
@@ -83,25 +84,23 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.tensor_us = k_tiles_of_busiest_sm * tensor / cycles_per_us;
   r.shared_us = k_tiles_of_busiest_sm * shared / cycles_per_us;
   r.latency_us = rounds * k_tiles * latency / cycles_per_us;
-  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 83 / cycles_per_us;
-  // 0.885 of the data sheet's rate; SMs without a tile in the last wave leave a part of theirs
+  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 253 / cycles_per_us;
+  // 0.874 of the data sheet's rate; SMs without a tile in the last wave leave a part of theirs
   // unused, and CTAs that fetch the same bytes get in each other's way.
   const double idle = std::max(tiles_of_busiest_sm * hw.sms / tiles, 1.0);
-  const double again = 0.13 * (std::min(readers_of_longer(c, p), 4.0) - 1);
-  r.dram_us = (least_bytes(p) + again * input_bytes(p)) / (0.885 * hw.dram_gbps * 1e3) *
-              std::pow(idle, 0.17);
+  const double again = 0.106 * (std::min(readers_of_longer(c, p), 4.0) - 1);
+  r.dram_us = (least_bytes(p) + again * input_bytes(p)) / (0.874 * hw.dram_gbps * 1e3) *
+              std::pow(idle, 0.084);
 
   // Between two tiles of a CTA the Tensor Cores wait for the stores, or with ping-pong for what
-  // outlasts the other warpgroup's main loop; without multicast, loads for the next tile get in
-  // the way of the stores.
+  // outlasts the other warpgroup's main loop.
   const double epilogue = epilogue_cycles(c, rows, out_size);
   const double hiding = k_tiles * std::max(tensor, latency);
-  const double between =
-      c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue * (c.multicast ? 1 : 1.4);
+  const double between = c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue;
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   // Launch, the first fetch and the last stores.
-  r.overhead_us = (c.dependent_launch ? 2.05 : 3.05) +
-                  (c.cluster_m * c.cluster_n > 1 ? 0.37 : 0.0) + (c.cluster_k > 2 ? 0.5 : 0.0) +
+  r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
+                  (c.cluster_m * c.cluster_n > 1 ? 0.19 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
                   epilogue / cycles_per_us;
   // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
   // the grain of D where the operands are swapped.
@@ -109,14 +108,18 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
     r.reduce_us = 1.3 + static_cast<double>(ceil_div(c.split_k, 16)) +
                   (c.swap_ab ? 5.2 : 2.4) * static_cast<double>(workspace_bytes(p, c)) /
                       (hw.sms * 18.0 * cycles_per_us);
-  // Long products run at the card's power limit, where ping-pong takes a tenth less than it does on
-  // a cool card (both measured on an H200). A prefetching kernel has its first k-tiles in L2 when
-  // it may begin.
-  const double hot = std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0);
-  const double gain = (c.ping_pong ? 1 - 0.1 * hot : 1) * (c.prefetch ? 0.98 : 1);
+  // A prefetching kernel has its first k-tiles in L2 when it may begin. Stores that ping-pong
+  // spreads out, rather than all SMs storing at once, help long products at the power limit.
+  const double long_lived = std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0);
+  const double gain = (c.ping_pong ? 1 - 0.08 * long_lived : 1) * (c.prefetch ? 0.964 : 1);
   const auto causes = {r.tensor_us, r.shared_us, r.latency_us, r.l2_us, r.dram_us};
   const double main_loop = std::max(overlapped(causes) * gain, std::max(causes));
-  r.total_us = main_loop + exposed + r.overhead_us + r.reduce_us;
+  const double at_full_clock = main_loop + exposed + r.overhead_us + r.reduce_us;
+  // Products that keep the Tensor Cores busy run into the card's power limit, and its clock gives
+  // way: a kernel that wastes less time between products is hardly faster then, one that multiplies
+  // less is (measured on an H200).
+  const double busy = r.tensor_us / at_full_clock;
+  r.total_us = at_full_clock * std::pow(std::max(busy / 0.62, 1.0), 0.69);
   return r;
 }
 
