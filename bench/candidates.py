@@ -11,7 +11,7 @@ import json
 import math
 import os
 import random
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from statistics import geometric_mean
 
 import fastgemm
@@ -106,8 +106,8 @@ def main():
     part, parts = map(int, options.part.split("/"))
     kernels = {shape: chosen(shape, options) for shape in SUITES[options.suite][part::parts]}
     jobs = [(shape, fields, options) for shape, all_of in kernels.items() for fields in all_of]
-    with ProcessPoolExecutor(os.cpu_count() // parts) as pool:  # into the cache on disk
-        list(pool.map(compile_one, jobs, chunksize=8))
+    with ThreadPoolExecutor(os.cpu_count() // parts) as pool:  # into the cache on disk
+        list(pool.map(compile_one, jobs))
     results = {**provenance("candidates", options), **gpu(), "rows": []}
     for shape, all_of in kernels.items():
         results["rows"].append(measure(shape, all_of, options, ceilings()))
