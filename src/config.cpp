@@ -198,7 +198,9 @@ int estimated_registers(const KernelConfig& c) {
                              (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup;
     // Ordinary stores keep addresses and strides of C and D beside so many.
     const int stores = accumulators > 128 && !(c.tma_stores && !c.epilogue) ? 16 : 0;
-    return accumulators + 40 + stores;
+    // What gates and ups leave is kept beside them.
+    const int gated = c.gate_along_n() ? accumulators / 2 + 8 : 0;
+    return accumulators + 40 + stores + gated;
   }
   const int accumulators = c.warp_m * c.warp_n / 32;
   const int per_fragment = c.family == Family::sm70 ? 8 : 4;

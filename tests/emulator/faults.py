@@ -295,8 +295,8 @@ FAULTS = {
     ),
     "the CTA's rank reaches the descriptor": sm90(
         "wgmma_descriptor.cuh",
-        "((tile + offset) & 0x3ffff) >> 4",
-        "u64(tile + offset) >> 4",
+        "((tile & 0x3ffff) >> 4)",
+        "(u64(tile) >> 4)",
         "wrong",
         "uninitialized",
         "emulator",

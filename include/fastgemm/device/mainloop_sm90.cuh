@@ -204,8 +204,9 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
   int previous = 0;
 #pragma unroll 1
   for (int t = 0; t < k_tiles; ++t) {
-    ptx::mbarrier_wait(ring.full(at.stage), at.lap);
+    const u64 a = A::make(ring.a(at.stage), first_row);
     const u64 b = B::make(ring.b(at.stage), 0);
+    ptx::mbarrier_wait(ring.full(at.stage), at.lap);
     ptx::wgmma_fence();
 #pragma unroll
     for (int slice = 0; slice < Config::BLOCK_K / 16; ++slice)
@@ -213,8 +214,8 @@ FASTGEMM_DEVICE void consume(const RingSm90<Config>& ring, RingPosition<Config::
       for (int i = 0; i < WarpgroupTile<Config>::BLOCKS_M; ++i)
         Multiply::template multiply<Config::A_MAJOR == Major::MN, Config::B_MAJOR == Major::MN>(
             typename Config::Input{}, tile.accumulator[i],
-            A::make(ring.a(at.stage), first_row + 64 * i) + A::slice_offset(slice),
-            b + B::slice_offset(slice), t != 0 || slice != 0);
+            a + A::outer_offset(64 * i) + A::slice_offset(slice), b + B::slice_offset(slice),
+            t != 0 || slice != 0);
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<UNDER_WAY>();
     if (UNDER_WAY == 0)

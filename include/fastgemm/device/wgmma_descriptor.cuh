@@ -26,13 +26,17 @@ struct WgmmaDescriptor {
   static constexpr u64 CONSTANT =
       SWIZZLE << 62 | (EXCHANGED ? COLUMN : ROWS_8) << 32 | (EXCHANGED ? ROWS_8 : COLUMN) << 16;
 
-  // Of the 64 (or N) rows or columns from `outer` on, in k-slice 0; `outer` is a multiple of 8
-  // (K-major) or 64. In a cluster the address has the CTA's rank in its upper bits: they must not
-  // reach the offsets' fields.
+  // Of the 64 (or N) rows or columns from `outer` on, in k-slice 0. In a cluster the address has
+  // the CTA's rank in its upper bits: they must not reach the offsets' fields.
   FASTGEMM_DEVICE static u64 make(u32 tile, int outer) {
-    const int offset =
-        Tile::MAJOR == Major::K ? outer * Tile::ROW_BYTES : outer / Tile::SPAN * Tile::COLUMN_BYTES;
-    return CONSTANT | ((tile + offset) & 0x3ffff) >> 4;
+    return CONSTANT + ((tile & 0x3ffff) >> 4) + outer_offset(outer);
+  }
+
+  // What `outer` rows or columns on add: a multiple of 8 (K-major) or 64.
+  FASTGEMM_DEVICE static constexpr u32 outer_offset(int outer) {
+    return (Tile::MAJOR == Major::K ? outer * Tile::ROW_BYTES
+                                    : outer / Tile::SPAN * Tile::COLUMN_BYTES) /
+           16;
   }
 
   // What k-slice `slice`, 16 further along K each, adds. K-major: 32 bytes to the right within the

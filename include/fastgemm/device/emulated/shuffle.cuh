@@ -10,5 +10,6 @@ FASTGEMM_DEVICE float shfl_bfly(float value, int mask) {
   const int lane = emulated::running->thread_index % WARP_THREADS;
   return __uint_as_float(emulated::machine().shuffle(__float_as_uint(value), lane ^ mask));
 }
+FASTGEMM_DEVICE u32 warp_uniform(u32 value) { return emulated::machine().shuffle(value, 0); }
 
 }  // namespace fastgemm::ptx

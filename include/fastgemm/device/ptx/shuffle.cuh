@@ -18,6 +18,14 @@ FASTGEMM_DEVICE float shfl_bfly(float value, int mask) {
   return other;
 }
 
+// The value that all lanes have, as the compiler cannot know: what comes of it is computed once a
+// warp, in uniform registers, from which wgmma takes its descriptors. All 32 lanes take part.
+FASTGEMM_DEVICE u32 warp_uniform(u32 value) {
+  u32 first;
+  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(first) : "r"(value));
+  return first;
+}
+
 }  // namespace fastgemm::ptx
 
 #endif
