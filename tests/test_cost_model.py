@@ -45,8 +45,8 @@ def test_picks_are_close_to_the_best_that_was_measured(measured):
             losses.append(math.log(us / min(us for _, us in kernels)))
     print(f"{len(losses)} of {len(newest)} picks measured, mean loss {statistics.mean(losses)}")
     assert len(losses) >= 0.75 * len(newest)
-    assert statistics.mean(losses) < 0.025
-    assert max(losses) < math.log(1.35)
+    assert statistics.mean(losses) < 0.04
+    assert max(losses) < math.log(1.3)
 
 
 def test_predictions_order_the_kernels_of_a_product(measured):
