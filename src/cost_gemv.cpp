@@ -57,7 +57,7 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
   // Several rows are added up apart, between lanes and warps.
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor          ? 0.9 + 0.08 * r.dram_us
-                                                      : c.block_m > 1 ? 1.2
+                                                      : c.block_m > 1 ? 1.6
                                                                       : 0.0);
   if (c.finishes_apart())
     r.reduce_us =

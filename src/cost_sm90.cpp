@@ -98,10 +98,10 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double hiding = k_tiles * std::max(tensor, latency);
   const double between = c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue;
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
-  // Launch, the first fetch and the last stores.
-  r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
-                  (c.cluster_m * c.cluster_n > 1 ? 0.19 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
-                  epilogue / cycles_per_us;
+  // Launch, the first fetch and the last stores. A cluster that shares K stores its columns in
+  // shares, which makes short rows where the operands are not swapped.
+  r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) + (c.cluster_k > 2 ? 0.32 : 0.0) +
+                  (c.cluster_k > 1 && !c.swap_ab ? 1.0 : 0.0) + epilogue / cycles_per_us;
   // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
   // the grain of D where the operands are swapped.
   if (c.finishes_apart())
