@@ -100,7 +100,8 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   // Launch, the first fetch and the last stores. A cluster that shares K stores its columns in
   // shares, which makes short rows where the operands are not swapped.
-  r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) + (c.cluster_k > 2 ? 0.32 : 0.0) +
+  r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
+                  (c.cluster_m * c.cluster_n > 1 ? 0.05 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
                   (c.cluster_k > 1 && !c.swap_ab ? 1.0 : 0.0) + epilogue / cycles_per_us;
   // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
   // the grain of D where the operands are swapped.

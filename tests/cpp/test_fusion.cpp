@@ -171,7 +171,7 @@ TEST(GatedFusion, TheTmaBringsGatesAndUpsTogetherOrASecondKernelDoes) {
 
 TEST(GatedFusion, TheMapAlternatesEightGatesAndEightUps) {
   GemmConfig config;
-  config.swap_ab = false, config.block_n = 64;
+  config.swap_ab = false, config.block_n = 64, config.block_k = 64;
   for (const bool blocked : {false, true}) {
     const GemmProblem p =
         gated(512, 1024, 256, blocked ? GateOrder::blocked : GateOrder::interleaved);
