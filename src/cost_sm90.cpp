@@ -20,7 +20,7 @@ double overlapped(std::initializer_list<double> causes) {
 // warpgroup's panels one after the other. A cluster that shares K exchanges its sums through shared
 // memory first; partial sums go to the workspace, which reduce_us counts.
 double epilogue_cycles(const KernelConfig& c, double rows, double out_size) {
-  const double exchange = c.cluster_k > 1 ? 0.087 * rows * c.block_n * 4 : 0;
+  const double exchange = c.cluster_k > 1 ? 0.05 * rows * c.block_n * 4 : 0;
   if (c.tma_stores)
     return exchange + 231.0 * ceil_div(c.warp_m, 64) * finished_cols(c) / store_panel_cols(c);
   if (c.finishes_apart()) return exchange;
@@ -98,11 +98,12 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double hiding = k_tiles * std::max(tensor, latency);
   const double between = c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue;
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
-  // Launch, the first fetch and the last stores. A cluster that shares K stores its columns in
-  // shares, which makes short rows where the operands are not swapped.
+  // Launch, the first fetch and the last stores. CTAs that share K store their columns in shares:
+  // in short rows, but of D by swapped operands.
+  const bool short_rows = c.cluster_k > 1 && (!c.swap_ab || c.finishes_apart());
   r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
                   (c.cluster_m * c.cluster_n > 1 ? 0.05 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
-                  (c.cluster_k > 1 && !c.swap_ab ? 1.0 : 0.0) + epilogue / cycles_per_us;
+                  (short_rows ? 1.0 : 0.0) + epilogue / cycles_per_us;
   // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
   // the grain of D where the operands are swapped.
   if (c.finishes_apart())
