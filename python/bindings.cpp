@@ -170,6 +170,7 @@ nb::dict cost_dict(const Cost& cost) {
   fields["repack_us"] = cost.repack_us;
   fields["reduce_us"] = cost.reduce_us;
   fields["overhead_us"] = cost.overhead_us;
+  fields["power_us"] = cost.power_us;
   fields["waves"] = cost.waves;
   return fields;
 }

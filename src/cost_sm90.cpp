@@ -122,6 +122,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   // less is (measured on an H200).
   const double busy = r.tensor_us / at_full_clock;
   r.total_us = at_full_clock * std::pow(std::max(busy / 0.62, 1.0), 0.69);
+  r.power_us = r.total_us - at_full_clock;
   return r;
 }
 

@@ -49,8 +49,8 @@ std::string Plan::explain() const {
        format("Tensor Cores %.1f us, shared memory %.1f, latency %.1f, ", cost.tensor_us,
               cost.shared_us, cost.latency_us) +
        format("L2 %.1f, DRAM %.1f, narrow copies %.1f, ", cost.l2_us, cost.dram_us, cost.copy_us) +
-       format("repacking %.1f, adding up splits %.1f, overhead %.1f\n", cost.repack_us,
-              cost.reduce_us, cost.overhead_us);
+       format("repacking %.1f, adding up splits %.1f, ", cost.repack_us, cost.reduce_us) +
+       format("overhead %.1f, power limit %.1f\n", cost.overhead_us, cost.power_us);
   s += "  considered\n";
   const auto first_refused = std::find_if(considered.begin(), considered.end(),
                                           [](const Candidate& c) { return !c.refused.empty(); });

@@ -109,6 +109,7 @@ struct Cost {
   double repack_us = 0;    // operands copied into aligned rows by a kernel of their own
   double reduce_us = 0;    // split K: partial sums written, read and added
   double overhead_us = 0;  // launch, first fetch, epilogue of the last wave
+  double power_us = 0;     // what the clock loses where the card's power limit is reached
   double total_us = 0;
 };
 

@@ -56,7 +56,7 @@ void expect_fits(const Plan& p, const HardwareSpec& hw) {
 void expect_reasons(const Plan& p) {
   const Cost& c = p.cost;
   for (double term : {c.tensor_us, c.shared_us, c.latency_us, c.l2_us, c.dram_us, c.copy_us,
-                      c.repack_us, c.reduce_us, c.overhead_us})
+                      c.repack_us, c.reduce_us, c.overhead_us, c.power_us})
     EXPECT_TRUE(std::isfinite(term) && term >= 0 && term <= c.total_us * 1.0001) << p.explain();
   EXPECT_TRUE(c.overhead_us > 0 && c.waves > 0 && std::isfinite(c.total_us)) << p.explain();
   ASSERT_FALSE(p.considered.empty());
@@ -266,6 +266,7 @@ TEST(Planner, ExplainNamesEveryTermAndTheBestCandidates) {
                         "repacking", "splits",       "overhead",
                         "waves",     "us predicted", "A contiguous along",
                         "B along",   "bytes",        "; D "});
+    expect_words(text, {"power limit"});
     std::size_t able = 0;
     for (const Candidate& c : p.considered)
       if (!c.refused.empty() || ++able <= 30) expect_words(text, {c.kernel.str(), c.refused});
