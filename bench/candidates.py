@@ -106,7 +106,7 @@ def main():
     part, parts = map(int, options.part.split("/"))
     kernels = {shape: chosen(shape, options) for shape in SUITES[options.suite][part::parts]}
     jobs = [(shape, fields, options) for shape, all_of in kernels.items() for fields in all_of]
-    with ThreadPoolExecutor(os.cpu_count() // parts) as pool:  # into the cache on disk
+    with ThreadPoolExecutor(os.cpu_count() // parts) as pool:  # before any is timed
         list(pool.map(compile_one, jobs))
     results = {**provenance("candidates", options), **gpu(), "rows": []}
     for shape, all_of in kernels.items():

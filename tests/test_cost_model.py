@@ -45,7 +45,7 @@ def test_picks_are_close_to_the_best_that_was_measured(measured):
             losses.append(math.log(us / min(us for _, us in kernels)))
     print(f"{len(losses)} of {len(newest)} picks measured, mean loss {statistics.mean(losses)}")
     assert len(losses) >= 0.75 * len(newest)
-    assert statistics.mean(losses) < 0.04
+    assert statistics.mean(losses) < 0.03
     assert max(losses) < math.log(1.3)
 
 

@@ -160,8 +160,11 @@ TEST(Planner, VectorsAreStreamedPastTheTensorCores) {
   for (const char* card : {"H200", "A100", "L40S", "T4", "V100", "RTX 5090"})
     for (const auto& [layout, few] :
          std::vector<std::pair<const char*, std::int64_t>>{{"nn", 1}, {"nt", 1}, {"nt", 2}}) {
-      if (few > 1 && std::string(card) == "H200") continue;  // the TMA is faster there (measured)
       const Plan rows = plan(packed_problem(few, 4096, 4096, DType::f16, layout), hardware(card));
+      if (few > 1 && std::string(card) == "H200") {  // the TMA is faster there (measured)
+        EXPECT_EQ(rows.kernel.family, Family::sm90) << rows.str();
+        continue;
+      }
       EXPECT_EQ(rows.kernel.family, Family::gemv) << rows.str();
       EXPECT_TRUE(!rows.kernel.swap_ab && rows.kernel.block_m == few) << rows.str();
       EXPECT_GE(rows.ctas, rows.hardware.sms / 2) << rows.str();
@@ -243,7 +246,7 @@ TEST(Planner, EqualQuestionsGetEqualAnswersInEveryThread) {
 }
 
 // R60: a model with varying M must not compile for long. The bounds leave little room above what
-// was counted: 50 and 16.
+// was counted: 59 and 16.
 TEST(Planner, VaryingMNeedsFewKernels) {
   for (const auto& [card, most] :
        std::vector<std::pair<const char*, std::size_t>>{{"H200", 60}, {"A100", 16}}) {

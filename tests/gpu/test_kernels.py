@@ -1,7 +1,6 @@
 """Every kernel family, layout, dtype and knob on a real GPU: exact products at awkward sizes."""
 
 import random
-import threading
 
 import pytest
 
@@ -16,6 +15,7 @@ from knobs import (  # noqa: E402
     SWIZZLES_SM90,
     swizzle_case,
 )
+from threads import in_threads  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
@@ -367,11 +367,7 @@ def test_threads_share_everything():
                 if not torch.equal(fastgemm.gemm(a, b), expected(a, b, BF16)):
                     wrong.append((m, n, k))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(8, work)
     assert not wrong
     after = fastgemm.cache_info()
     assert after.misses - before.misses <= len(shapes)

@@ -6,7 +6,6 @@ FASTGEMM_SOAK_PRODUCTS=10000 and FASTGEMM_SOAK_SECONDS=30 make it a long one (14
 import functools
 import os
 import random
-import threading
 import time
 
 import pytest
@@ -15,6 +14,7 @@ torch = pytest.importorskip("torch")
 import fastgemm  # noqa: E402
 from exact import LAYOUTS, Guarded, expected, operands  # noqa: E402
 from fastgemm import GemmConfig  # noqa: E402
+from threads import in_threads  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 PRODUCTS = int(os.environ.get("FASTGEMM_SOAK_PRODUCTS", "320"))
@@ -88,7 +88,6 @@ def test_split_k_of_two_threads_on_two_streams():
         for family, split_k in (("sm90", 8), ("sm90", 3), ("sm80", 5), ("gemv", 4))
         if family != "gemv" or m <= 64
     ]
-    wrong, calls = [], [0, 0]
 
     def work(thread):
         pick = random.Random(thread)
@@ -97,20 +96,15 @@ def test_split_k_of_two_threads_on_two_streams():
             for m, n, k, config in cases:
                 a, b = operands(m, n, k, "nt", torch.bfloat16, seed=thread)
                 made.append((a, b, expected(a, b, torch.bfloat16), config))
-            end = time.monotonic() + SECONDS
-            while time.monotonic() < end and not wrong:
+            calls, end = 0, time.monotonic() + SECONDS
+            while time.monotonic() < end:
                 batch = [pick.choice(made) for _ in range(64)]
                 results = [fastgemm.gemm(a, b, config=config) for a, b, _, config in batch]
-                calls[thread] += len(batch)
+                calls += len(batch)
                 for got, (_, _, want, config) in zip(results, batch, strict=True):
-                    if not torch.equal(got, want):
-                        wrong.append((tuple(got.shape), config))
+                    assert torch.equal(got, want), (tuple(got.shape), config)
+        return calls
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    calls = in_threads(2, work)
     print(f"{sum(calls)} products")
-    assert not wrong, wrong
     assert min(calls) > 0

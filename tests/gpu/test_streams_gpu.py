@@ -1,12 +1,12 @@
 """gemm() on the streams of its callers: order, asynchrony, memory, threads, CUDA graphs."""
 
 import gc
-import threading
 
 import fastgemm
 import numpy as np
 import pytest
 from frameworks import HALF, MAKERS, exact, integers
+from threads import in_threads
 
 pytestmark = pytest.mark.gpu
 
@@ -145,11 +145,7 @@ def test_threads_on_their_own_streams(torch):
             if not np.array_equal(d.cpu().numpy(), exact(a, b)):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, work)
     assert not wrong
 
 
