@@ -4,11 +4,12 @@
 
 A product of 64 x 64 x 64, so that the GPU keeps up. Medians of rounds in which calls take turns.
 What is aimed at stands beside what was measured. In jit, products are computed with and without
-XLA's CUDA graphs; a run that replays a graph enters fastgemm 0 times.
+XLA's CUDA graphs; a run that replays a graph as it is enters fastgemm 0 times.
 The C++ part needs a compiler; frameworks that are not installed are left out.
 """
 
 import copy
+import functools
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = Path(__file__).resolve().parent
 SIZE = 64
 IN_JIT = 32  # products of one jitted program
+RUNS_IN_A_ROW = 20
 NO_GRAPHS = {"xla_gpu_enable_command_buffer": ""}  # an option of XLA's compiler
 
 # Microseconds.
@@ -89,8 +91,8 @@ def jax_calls(dtype):
 
 
 def jit_products(dtype, rounds):
-    """Microseconds of a product, of which one program computes many, until all are there; and how
-    often a run of the program enters fastgemm."""
+    """Microseconds of a product, of which one program computes many: of a run of the program alone,
+    until all are there, and of runs in a row; and how often a run enters fastgemm."""
     import fastgemm.jax
     import jax
     import jax.numpy as jnp
@@ -114,16 +116,21 @@ def jit_products(dtype, rounds):
             "fastgemm.jax.gemm, no graphs": program(fastgemm.jax.gemm, NO_GRAPHS),
             "XLA's dot, no graphs": program(jnp.matmul, NO_GRAPHS),
         }
-        calls = {
-            name: lambda run=run, x=x, weight=weight: run(x, weight).block_until_ready()
-            for name, run in programs.items()
-        }
-        times = take_turns(calls, lambda: None, rounds, 1)
         shape = f"{tokens} x {width} x {width}"
-        rows[shape] = {k: us / IN_JIT for k, us in times.items()}
+        for runs, manner in ((1, "alone"), (RUNS_IN_A_ROW, "in a row")):
+
+            def compute(program, runs=runs, x=x, weight=weight):
+                for _ in range(runs):
+                    d = program(x, weight)
+                d.block_until_ready()
+
+            calls = {k: functools.partial(compute, program) for k, program in programs.items()}
+            times = take_turns(calls, lambda: None, rounds, 1)
+            for k, us in times.items():
+                rows.setdefault(shape, {})[f"{k}, {manner}"] = us / runs / IN_JIT
         before = fastgemm.cache_info().hits
         for _ in range(10):
-            calls["fastgemm.jax.gemm"]()
+            programs["fastgemm.jax.gemm"](x, weight).block_until_ready()
         entered[shape] = (fastgemm.cache_info().hits - before) / 10
     return rows, entered
 
@@ -181,7 +188,7 @@ def main():
             print(f"{name:6} {call:40} {us:8.2f} us{aim}")
     for shape, times in results.get("in_jit_us", {}).items():
         for call, us in times.items():
-            print(f"in jit {shape:20} {call:30} {us:8.2f} us")
+            print(f"in jit {shape:20} {call:38} {us:8.2f} us")
         entered = results["in_jit_entered"][shape]
         print(f"in jit {shape:20} a run of {IN_JIT} products enters fastgemm {entered} times")
     for name, reason in results["not_run"].items():

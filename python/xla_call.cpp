@@ -162,8 +162,8 @@ std::optional<Stream> stream_of(const xla::CallFrame& frame) {
   return {};
 }
 
-// XLA captures on its own account, perhaps without an initialize stage: then a kernel that has been
-// dropped since the program was lowered is loaded now. No user's graph depends on it.
+// XLA captures on its own account, without a warm-up: a kernel that has been dropped since the
+// program was lowered is loaded now. No user's graph depends on it.
 void launch(const GemmProblem& problem, Stream stream, const GemmConfig& config, int device) {
   try {
     gemm(problem, stream, config, device);
@@ -193,10 +193,8 @@ void call(const xla::CallFrame& frame) {
   for_each_problem(product.matmul, [&](const GemmProblem& problem) {
     if (!stream)
       gemm_on_host_memory(problem, config);
-    else if (frame.stage == xla::Stage::execute)
-      launch(problem, *stream, config, device);
     else
-      warm_up(problem, config, device);
+      launch(problem, *stream, config, device);
   });
 }
 
@@ -234,13 +232,12 @@ xla::Error* handle(xla::CallFrame* frame) noexcept {
   }
 }
 
-nb::dict make_handlers(bool capturable) {
+// Without an initialize stage, which XLA enters in every run of a program, even where it replays a
+// graph and does not execute the call.
+nb::capsule make_handler(bool capturable) {
   offer_nvrtc_folders();
   xla::Handler* handler = capturable ? &handle<true> : &handle<false>;
-  nb::dict handlers;
-  for (const char* stage : {"initialize", "execute"})
-    handlers[stage] = nb::capsule(reinterpret_cast<void*>(handler), "xla._CUSTOM_CALL_TARGET");
-  return handlers;
+  return nb::capsule(reinterpret_cast<void*>(handler), "xla._CUSTOM_CALL_TARGET");
 }
 
 std::int64_t remember_config(const GemmConfig& config) {
@@ -305,7 +302,7 @@ bool compile_product(const Shape& a, const Shape& b, const std::optional<Shape>&
 }  // namespace
 
 void bind_xla(nb::module_& m) {
-  m.def("_xla_handlers", &make_handlers);
+  m.def("_xla_handler", &make_handler);
   m.def("_remember_config", &remember_config);
   m.def("_compile_product", &compile_product);
 }

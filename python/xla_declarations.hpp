@@ -107,14 +107,12 @@ struct Attributes {
   void** values;
 };
 
-enum class Stage { instantiate = 0, prepare = 1, initialize = 2, execute = 3 };
-
 struct CallFrame {
   std::size_t size;
   Extension* extensions;
   const Api* api;
   ExecutionContext* context;
-  Stage stage;
+  int stage;
   Buffers arguments;
   Buffers results;
   Attributes attributes;

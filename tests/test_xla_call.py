@@ -41,8 +41,8 @@ def test_a_program_for_gpus_calls_the_handler_without_copies():
 @on_fake_gpu
 def test_xla_calls_the_handler_with_the_product(driver):
     """Through XLA's own runtime: on the CPU, where the handler takes host memory to the GPU."""
-    handlers = fastgemm._core._xla_handlers(True)
-    jax.ffi.register_ffi_target("product", handlers["execute"], platform="cpu")
+    handler = fastgemm._core._xla_handler(True)
+    jax.ffi.register_ffi_target("product", handler, platform="cpu")
     config = fastgemm._core._remember_config(fastgemm.GemmConfig(family="sm80", block_m=64))
 
     def call(a, b, c, shape, dtype, **attributes):

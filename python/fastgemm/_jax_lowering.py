@@ -199,8 +199,8 @@ def _lower_local_on_gpu(ctx, *operands, **static):
 def _register_target(capturable):
     name = "fastgemm_product" + ("" if capturable else "_with_workspace")
     traits = CustomCallTargetTraits(int(capturable))  # 1: may be captured
-    handlers = _core._xla_handlers(capturable)
-    jax.ffi.register_ffi_target(name, handlers, platform="CUDA", traits=traits)
+    handler = _core._xla_handler(capturable)
+    jax.ffi.register_ffi_target(name, handler, platform="CUDA", traits=traits)
     return name
 
 

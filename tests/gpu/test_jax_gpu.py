@@ -128,13 +128,42 @@ def test_kernels_are_compiled_when_a_program_is_lowered(jax, fj, integers):
     assert fastgemm.cache_info().compiles == compiles
 
 
-def test_kernels_dropped_after_lowering_are_loaded_again(jax, fj, integers):
-    a, b = integers(64, 64), integers(64, 64, seed=1)
-    run = jax.jit(lambda a, b: fj.gemm(fj.gemm(a, b, out_dtype="float32").astype(a.dtype), b))
-    expected = np.asarray(run(a, b), np.float64)
-    for _ in range(3):
+@pytest.fixture
+def chain(jax, fj, integers):
+    """A program of as many products as XLA makes a CUDA graph of, its operands, its result."""
+    operands = integers(64, 64), integers(64, 64, seed=1)
+
+    @jax.jit
+    def run(a, b):
+        for _ in range(8):
+            a = fj.gemm(a, b) % 3
+        return a
+
+    a, b = (np.asarray(x, np.float64) for x in operands)
+    for _ in range(8):
+        a = a @ b % 3
+    return run, operands, a
+
+
+def test_kernels_dropped_after_lowering_are_loaded_again(chain):
+    run, operands, expected = chain
+    results = [run(*operands)]  # kept: at another address, XLA captures anew
+    for _ in range(4):
         fastgemm.clear_cache()
-        exactly(run(a, b), expected)
+        results.append(run(*operands))
+    for result in results:
+        exactly(result, expected)
+
+
+def test_xla_replays_the_products_of_a_program_as_a_graph(chain):
+    run, operands, expected = chain
+    entered = []
+    for _ in range(12):
+        before = fastgemm.cache_info().hits
+        exactly(run(*operands), expected)
+        entered.append(fastgemm.cache_info().hits - before)
+    assert entered[0] == 8
+    assert 0 in entered[1:]
 
 
 def test_a_failure_at_run_time_reaches_the_caller(jax, fj, integers):
