@@ -23,6 +23,7 @@ OFF = {
         "no TMA stores": {"tma_stores": False, "num_stages": None},
         "stores from registers": {"tma_stores": False, "staged_stores": False},
         "no dependent launch": {"dependent_launch": False},
+        "one tile a CTA": {"persistent": False, "ping_pong": False, "num_stages": None},
         "no raster groups": {"raster_group": 0},
         "64-byte swizzle": {"swizzle_bytes": 64},
         "32-byte swizzle": {"swizzle_bytes": 32},

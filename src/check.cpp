@@ -82,6 +82,8 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
     return "ping_pong needs warp_m equal to block_m: a warpgroup has a block tile to itself";
   if (k.ping_pong && k.cluster_k > 1)
     return "ping_pong needs cluster_k 1: the exchange of sums would wait for both warpgroups";
+  if (k.ping_pong && !k.persistent)
+    return "ping_pong needs persistent: with one block tile, the second warpgroup had none";
   if (k.prefetch && !k.dependent_launch) return "prefetch needs dependent_launch";
   if (k.multicast && cluster_tiles == 1)
     return "multicast needs a cluster: cluster_m or cluster_n 2";
@@ -105,9 +107,10 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
 
 std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
   if (k.swizzle || k.staged_stores || k.raster_group != 0 || k.cluster_m != 1 || k.cluster_n != 1 ||
-      k.multicast || k.tma_stores || k.repack_a || k.repack_b || k.ping_pong)
+      k.multicast || k.tma_stores || k.repack_a || k.repack_b || k.ping_pong || k.persistent)
     return "family gemv reads each element of B once, into registers: it has no swizzle, raster "
-           "groups, clusters, multicast, staged or TMA stores, ping-pong, or repacking";
+           "groups, clusters, multicast, staged or TMA stores, ping-pong, persistent CTAs, or "
+           "repacking";
   if (k.dependent_launch && arch.cc < 90)
     return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
   const bool k_major = k.b_major == Major::k, tensor = gemv_on_tensor_cores(k);
@@ -141,10 +144,10 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
 
 std::string refuse_shape(const KernelConfig& k) {
   if (k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.swap_ab ||
-      k.tma_stores || k.dependent_launch || k.prefetch || k.ping_pong)
+      k.tma_stores || k.dependent_launch || k.prefetch || k.ping_pong || k.persistent)
     return std::string("family ") + name(k.family) +
-           " has no clusters, multicast, swapped operands, TMA stores, dependent launch or "
-           "ping-pong: they need family sm90";
+           " has no clusters, multicast, swapped operands, TMA stores, dependent launch, ping-pong "
+           "or persistent CTAs: they need family sm90";
   const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
   if (!multiple(k.block_m, 16) || !multiple(k.block_n, 16) || k.block_m > 512 || k.block_n > 512)
     return "block_m and block_n have to be multiples of 16 up to 512";

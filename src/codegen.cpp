@@ -55,7 +55,10 @@ std::string kernel_name(const KernelConfig& k) {
          (k.multicast ? "" : "_unicast");
   if (k.split_k > 1) s += "_splitk";
   if (k.split_k == 1 && k.apart) s += "_apart";
-  if (k.ping_pong) s += "_pingpong";
+  if (k.ping_pong)
+    s += "_pingpong";
+  else if (k.persistent)
+    s += "_persistent";
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
@@ -123,6 +126,7 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("TMA_STORES", k.tma_stores);
     s.constant("PREFETCH", k.prefetch);
     s.constant("PING_PONG", k.ping_pong);
+    s.constant("PERSISTENT", k.persistent);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);

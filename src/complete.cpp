@@ -139,6 +139,9 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   if (sm90 && k.gate_along_m()) k.block_m = wish.block_m.value_or((k.block_m + 15) / 16 * 16);
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
+  // A CTA that computes one block tile needs no room for its stores beside the ring.
+  const auto at_once = static_cast<double>(clusters_of(k.cluster(), hw) * k.cluster());
+  k.persistent = wish.persistent.value_or(sm90 && (k.ping_pong || block_tiles(k, p) > at_once));
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
   if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
   if (!wish.raster_group) k.raster_group = choose_raster_group(k, hw);

@@ -22,13 +22,15 @@ auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
                   c.num_stages, c.swizzle, c.swizzle_bytes, c.raster_group, c.swap_ab,
                   c.staged_stores, c.repack_a, c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k,
-                  c.multicast, c.tma_stores, c.dependent_launch, c.prefetch, c.ping_pong);
+                  c.multicast, c.tma_stores, c.dependent_launch, c.prefetch, c.ping_pong,
+                  c.persistent);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",        "block_m",    "block_n",          "block_k",       "warp_m",       "warp_n",
-    "split_k",       "num_stages", "swizzle",          "swizzle_bytes", "raster_group", "swap_ab",
-    "staged_stores", "repack_a",   "repack_b",         "cluster_m",     "cluster_n",    "cluster_k",
-    "multicast",     "tma_stores", "dependent_launch", "prefetch",      "ping_pong"};
+    "family",           "block_m",   "block_n",       "block_k",   "warp_m",
+    "warp_n",           "split_k",   "num_stages",    "swizzle",   "swizzle_bytes",
+    "raster_group",     "swap_ab",   "staged_stores", "repack_a",  "repack_b",
+    "cluster_m",        "cluster_n", "cluster_k",     "multicast", "tma_stores",
+    "dependent_launch", "prefetch",  "ping_pong",     "persistent"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -115,7 +117,10 @@ std::string KernelConfig::str() const {
   if (cluster() > 1)
     s += ", cluster " + std::to_string(cluster_m) + "x" + std::to_string(cluster_n) + "x" +
          std::to_string(cluster_k) + (multicast || cluster_k > 1 ? "" : " without multicast");
-  if (ping_pong) s += ", ping-pong";
+  if (ping_pong)
+    s += ", ping-pong";
+  else if (persistent)
+    s += ", persistent";
   if (swap_ab) s += ", operands swapped";
   if (repack_a || repack_b)
     s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
@@ -170,7 +175,9 @@ int shared_bytes(const KernelConfig& c) {
     // WGMMA reads 64 rows of A, whether a warpgroup has them or not.
     const int read =
         ring - c.block_n * c.block_k * 2 + (64 - std::min(c.warp_m, 64)) * c.swizzle_bytes;
-    return std::max(ring + barriers + consumers * staging + sums, read);
+    const int stored = consumers * staging;
+    const int ring_and_stores = c.persistent ? ring + stored : std::max(ring, stored);
+    return std::max(ring_and_stores + sums + barriers, read);
   }
   if (!c.staged_stores) return ring;
   const int warps = c.threads() / 32;

@@ -43,7 +43,7 @@ std::int64_t clusters_at_once(const KernelConfig& c, const HardwareSpec& hw) {
 
 std::int64_t grid_size(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double tiles = std::min(block_tiles(c, p), 1e18);  // beyond any grid, within 64 bits
-  if (c.family != Family::sm90) return static_cast<std::int64_t>(tiles);
+  if (!c.persistent) return static_cast<std::int64_t>(tiles);
   return std::min(static_cast<std::int64_t>(tiles), clusters_at_once(c, hw) * c.cluster());
 }
 

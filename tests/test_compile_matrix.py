@@ -70,6 +70,8 @@ KNOBS_OFF = {
         {"cluster_k": 4, "block_m": 64, "block_n": 64},
         {"prefetch": True},
         {"prefetch": False},
+        {"persistent": True},
+        {"persistent": False, "block_m": 128, "block_n": 96},
         {"ping_pong": True},
         {"ping_pong": True, "block_m": 64, "block_n": 256},
         {"ping_pong": True, "block_m": 128, "block_n": 192, "cluster_m": 2},

@@ -38,6 +38,7 @@ FIELDS = {
     "dependent_launch": True,
     "prefetch": False,
     "ping_pong": False,
+    "persistent": True,
 }
 
 

@@ -45,6 +45,9 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> prefetch;          // and brings its first k-tiles of A into L2 meanwhile
   std::optional<bool>
       ping_pong;  // two warpgroups take block tiles in turns: one stores, one multiplies
+  // A CTA takes block tiles until none is left; false: one tile, whose stores it stages in the
+  // ring.
+  std::optional<bool> persistent;
 
   bool operator==(const GemmConfig& o) const;
   bool operator!=(const GemmConfig& o) const { return !(*this == o); }
@@ -69,7 +72,7 @@ struct FASTGEMM_API KernelConfig {
   bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
-  bool ping_pong = false;
+  bool ping_pong = false, persistent = false;
   int a_copy_bytes = 16,
       b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
   int d_vector = 8;       // elements of D (and C) per access; 1: any strides

@@ -91,6 +91,7 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.dependent_launch = k.dependent_launch;
   c.prefetch = k.prefetch;
   c.ping_pong = k.ping_pong;
+  c.persistent = k.persistent;
   c.repack_a = k.repack_a, c.repack_b = k.repack_b;
   return c;
 }

@@ -114,7 +114,7 @@ TEST(Codegen, SourcesAreShort) {
     most = std::max(most, lines);
   }
   std::printf("generated lines: %zu at most, without repacking and split K\n", most);
-  EXPECT_LE(most, 43u);
+  EXPECT_LE(most, 44u);
 }
 
 TEST(Codegen, EveryConstantIsInTheSource) {
@@ -149,7 +149,8 @@ TEST(Codegen, EveryConstantIsInTheSource) {
                      {"SWIZZLE_BYTES", text(k.swizzle_bytes)},
                      {"TMA_STORES", text(k.tma_stores)},
                      {"PREFETCH", text(k.prefetch)},
-                     {"PING_PONG", text(k.ping_pong)}});
+                     {"PING_PONG", text(k.ping_pong)},
+                     {"PERSISTENT", text(k.persistent)}});
     std::map<std::string, std::string> got = constants_of(source);
     for (const auto& [constant, value] : wanted)
       EXPECT_EQ(got[constant], value) << constant << " of " << k.str();

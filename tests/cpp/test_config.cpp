@@ -35,6 +35,7 @@ std::vector<GemmConfig> wishes() {
   wish().dependent_launch = true;
   wish().prefetch = true;
   wish().ping_pong = true;
+  wish().persistent = true;
   return all;
 }
 
@@ -70,6 +71,7 @@ std::vector<KernelConfig> kernels_one_field_apart() {
           changed(base, [](K& k) { k.cluster_k += 1; }),
           changed(base, [](K& k) { k.prefetch = !k.prefetch; }),
           changed(base, [](K& k) { k.ping_pong = !k.ping_pong; }),
+          changed(base, [](K& k) { k.persistent = !k.persistent; }),
           changed(base, [](K& k) { k.multicast = !k.multicast; }),
           changed(base, [](K& k) { k.tma_stores = !k.tma_stores; }),
           changed(base, [](K& k) { k.dependent_launch = !k.dependent_launch; }),

@@ -104,7 +104,9 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         WISH(prefetch, false),
         WISH(prefetch, true),
         WISH(ping_pong, false),
-        WISH(ping_pong, true)}},
+        WISH(ping_pong, true),
+        WISH(persistent, false),
+        WISH(persistent, true)}},
   };
   for (const auto& [arch, wishes] : cases)
     for (const Wish& w : wishes) {

@@ -93,6 +93,8 @@ TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
       {"sm_80", {WISH(cluster_k, 2)}, {"clusters", "sm90"}},
       {"sm_80", {WISH(prefetch, true)}, {"dependent launch", "sm90"}},
       {"sm_80", {WISH(ping_pong, true)}, {"ping-pong", "sm90"}},
+      {"sm_80", {WISH(persistent, true)}, {"persistent CTAs", "sm90"}},
+      {"H200", {WISH(ping_pong, true), WISH(persistent, false)}, {"ping_pong needs persistent"}},
       {"H200",
        {WISH(ping_pong, true), WISH(block_m, 128), WISH(warp_m, 64)},
        {"warp_m equal to block_m"}},

@@ -304,6 +304,14 @@ FAULTS = {
         block_n=128,
         cluster_m=2,
     ),
+    "a single tile: stores are staged where others still read": sm90(
+        KERNEL_90,
+        "        ptx::bar_sync(RING_READ_BARRIER, Ring::CONSUMERS * WARPGROUP_THREADS);\n",
+        "        ;\n",
+        "race",
+        *NOT_RIGHT,
+        block_n=128,
+    ),
     "ping-pong: the ring is taken before it is handed over": sm90(
         KERNEL_90,
         "          ptx::bar_sync(handover, 2 * WARPGROUP_THREADS);\n",

@@ -31,6 +31,11 @@ KNOBS_SM90 = {
     "split in 2, 2x1": dict(split_k=2, cluster_m=2),
     "K shared by 2": dict(cluster_k=2),
     "K shared by 4, ordinary stores": dict(cluster_k=4, block_n=64, tma_stores=False),
+    "one tile a CTA": dict(persistent=False),
+    "persistent": dict(persistent=True),
+    "persistent, ordinary stores, K shared by 2": dict(
+        persistent=True, tma_stores=False, cluster_k=2, block_n=64
+    ),
     "ping-pong": dict(ping_pong=True),
     "ping-pong 64x256, 2x1": dict(ping_pong=True, block_m=64, block_n=256, cluster_m=2),
     "ping-pong 128x192, 1x2": dict(ping_pong=True, block_n=192, cluster_n=2),

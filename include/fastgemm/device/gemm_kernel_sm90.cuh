@@ -1,4 +1,4 @@
-// The kernel of family sm90: persistent CTAs, a producer warpgroup and consumer warpgroups. Read
+// The kernel of family sm90: a producer warpgroup and consumer warpgroups, persistent or not. Read
 // gemm_kernel.cuh first; this is the same raster -> main loop -> epilogue, run by specialists, for
 // one block tile after the other.
 #pragma once
@@ -20,8 +20,10 @@
 
 namespace fastgemm {
 
-// D leaves through panels of every consumer beside the ring, which the producer is filling for the
-// next tile meanwhile: a warpgroup's for the TMA, otherwise one for each of its warps.
+// D leaves through panels of every consumer: a warpgroup's for the TMA, otherwise one for each of
+// its warps. Those of a persistent CTA lie beside the ring, which the producer is filling for the
+// next tile meanwhile. A CTA with a single tile has read all of the ring by then: they take its
+// place.
 using PanelSm90 = Panel<16, 32>;
 
 template <class Config>
@@ -34,8 +36,10 @@ struct SharedSm90 {
       Config::TMA_STORES ? StorePanelSm90<Config>::BUFFERS * StorePanelSm90<Config>::Layout::BYTES
       : Config::STAGED_STORES ? 4 * PanelSm90::BYTES
                               : 0;
-  static constexpr int STAGING = RingSm90<Config>::BYTES;
-  static constexpr int SUMS = STAGING + RingSm90<Config>::CONSUMERS * STAGING_BYTES;
+  static constexpr int RING_BYTES = RingSm90<Config>::BYTES;
+  static constexpr int ALL_STAGING_BYTES = RingSm90<Config>::CONSUMERS * STAGING_BYTES;
+  static constexpr int STAGING = Config::PERSISTENT ? RING_BYTES : 0;
+  static constexpr int SUMS = max_of(RING_BYTES, STAGING + ALL_STAGING_BYTES);
   static constexpr int BARRIERS = SUMS + ClusterSum<Config>::BYTES;
   static constexpr int BYTES =
       max_of(BARRIERS + 2 * Config::NUM_STAGES * 8 + ClusterSum<Config>::BARRIER_BYTES,
@@ -53,6 +57,9 @@ constexpr int PREFETCHED_K_TILES = 2;
 // Ping-pong: where a warpgroup hands the ring over to the other, one barrier each, behind those of
 // the consumers' stores (epilogue_sm90.cuh).
 constexpr int HANDOVER_BARRIERS = 3;
+
+// A single tile: where consumers wait until all of them have read the ring.
+constexpr int RING_READ_BARRIER = 4;
 
 // Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
 // CTAs of different k_rank have the same block tile.
@@ -81,10 +88,12 @@ FASTGEMM_DEVICE TileIndex tile_index(const GemmParams& p, u32 i, u32 cta_rank) {
   return index;
 }
 
-// Walks the block tiles of this CTA: clusters take turns.
+// Walks the block tiles of this CTA: clusters take turns, or have one each.
 template <class Config, class Body>
 FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body) {
   constexpr u32 CLUSTER = RingSm90<Config>::CLUSTER;
+  if constexpr (!Config::PERSISTENT)
+    return body(tile_index<Config>(p, ptx::block_index() / CLUSTER, cta_rank));
   const u32 tiles = cluster_rows<Config>(p) * cluster_cols<Config>(p) * static_cast<u32>(p.batch) *
                     (Config::SPLIT_K ? p.splits : 1);
   for (u32 i = ptx::block_index() / CLUSTER; i < tiles; i += ptx::grid_size() / CLUSTER)
@@ -271,6 +280,8 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
       } else {
         consume<Config>(ring, at, tile, first_row, k_tiles, [] {});
       }
+      if constexpr (!Config::PERSISTENT && Shared::STAGING_BYTES > 0)
+        ptx::bar_sync(RING_READ_BARRIER, Ring::CONSUMERS * WARPGROUP_THREADS);
       if constexpr (Config::CLUSTER_K == 1) {
         store_sums<Config>(p, d_map, tile.accumulator, index, first_row, 0, panels, panel);
       } else {
