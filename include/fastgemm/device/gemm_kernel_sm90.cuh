@@ -189,7 +189,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
   const Ring ring = {base, base + Shared::BARRIERS};
   const int thread = ptx::thread_index();
   const int warpgroup = ptx::warp_uniform(thread / WARPGROUP_THREADS);
-  const bool is_producer = thread == Ring::CONSUMERS * WARPGROUP_THREADS;
+  const bool is_producer = ptx::warp_uniform(thread / WARP_THREADS) == Ring::CONSUMERS * 4;
   const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
   const int all_k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
   const auto split_of = [&](const TileIndex& index) {
@@ -208,7 +208,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
   const auto source_of = [&](const TileIndex& index, const SplitIndex& split) {
     return TileSource<Config>(p, a_maps, b_maps, index, split.batch, cta_rank);
   };
-  if (is_producer) {
+  if (is_producer && ptx::elect_one()) {
     a_maps.prefetch();
     b_maps.prefetch();
   }
@@ -229,7 +229,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
         const SplitIndex split = split_of(first);
         const TileSource<Config> source = source_of(first, split);
         for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
-          source.prefetch(split.first_k_tile + t);
+          if (ptx::elect_one()) source.prefetch(split.first_k_tile + t);
       }
     }
     ptx::griddepcontrol_wait();

@@ -1,8 +1,9 @@
-// Main loop of family sm90 (Hopper): one thread feeds a ring by TMA, warpgroups multiply out of it.
+// Main loop of family sm90 (Hopper): one warp feeds a ring by TMA, warpgroups multiply out of it.
 #pragma once
 
 #include "fastgemm/device/config.cuh"
 #include "fastgemm/device/params.cuh"
+#include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/cluster.cuh"
 #include "fastgemm/device/ptx/mbarrier.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
@@ -16,7 +17,7 @@ namespace fastgemm {
 
 // What sm80's threads do with cp.async, commit and wait, two kinds of barriers do here:
 //
-//              producer (one thread)                       consumers (warpgroups)
+//              producer (one warp)                         consumers (warpgroups)
 //   stage s    wait empty[s]: all have read it             wait full[s]: its bytes are in
 //              announce the bytes at full[s]               multiply
 //              start the copies, which count at full[s]    arrive at empty[s]
@@ -151,15 +152,20 @@ struct TileSource {
   }
 };
 
-// Fetches the k-tiles of a block tile, or of a split of it.
+// Fetches the k-tiles of a block tile, or of a split of it. The warp walks the ring as a whole and
+// lets one lane act: where stages and coordinates are those of a warp, a copy is one instruction
+// with uniform registers. Of a single thread's loop the compiler moves each there, and tries lane
+// after lane; stages that are free for longer are stages less.
 template <class Config>
 FASTGEMM_DEVICE void produce(const RingSm90<Config>& ring, RingPosition<Config::NUM_STAGES>& at,
                              const TileSource<Config>& source, const SplitIndex& split) {
 #pragma unroll 1
   for (int t = 0; t < split.k_tiles; ++t, at.advance()) {
     ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);
-    ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), source.bytes());
-    source.fetch(ring, at.stage, split.first_k_tile + t);
+    if (ptx::elect_one()) {
+      ptx::mbarrier_arrive_expect_tx(ring.full(at.stage), source.bytes());
+      source.fetch(ring, at.stage, split.first_k_tile + t);
+    }
   }
 }
 

@@ -12,5 +12,9 @@ FASTGEMM_DEVICE void bar_arrive(int id, int threads) {
   emulated::machine().bar_arrive(id, threads);
 }
 FASTGEMM_DEVICE void bar_warp_sync() { emulated::machine().bar_warp_sync(); }
+FASTGEMM_DEVICE bool elect_one() {
+  bar_warp_sync();
+  return emulated::running->thread_index % WARP_THREADS == 0;
+}
 
 }  // namespace fastgemm::ptx

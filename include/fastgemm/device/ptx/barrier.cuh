@@ -25,6 +25,20 @@ FASTGEMM_DEVICE void bar_arrive(int id, int threads) {
 // bar_sync among the 32 threads of a warp.
 FASTGEMM_DEVICE void bar_warp_sync() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
+// True for one lane of the warp, whose 32 threads wait for each other. The compiler knows that what
+// follows is done once a warp, and computes it in uniform registers.
+FASTGEMM_DEVICE bool elect_one() {
+  u32 elected;
+  asm volatile(
+      "{\n"
+      "  .reg .pred p;\n"
+      "  elect.sync _|p, 0xffffffff;\n"
+      "  selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(elected)::"memory");
+  return elected != 0;
+}
+
 }  // namespace fastgemm::ptx
 
 #endif
