@@ -8,6 +8,8 @@
 namespace fastgemm {
 namespace {
 
+constexpr int WHOLE_COLUMNS = 1024;  // as many rows of tiles as a raster group may have
+
 // The warp tile with the least shared-memory traffic among those that keep the accumulators in
 // registers and give the four schedulers of an SM a warp each.
 void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
@@ -67,8 +69,13 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   return stages;
 }
 
-// Rows of (cluster) tiles to walk together: those that make the tiles of one wave a square of D.
-int choose_raster_group(const KernelConfig& k, const HardwareSpec& hw) {
+// Rows of (cluster) tiles to walk together: those that make the tiles of one wave a square of D. Of
+// a single wave, neighbours fetch the same tile of the longer operand, whose readers are few: L2
+// merges their requests where they come at about the same time, as those of neighbours do (measured
+// on an H200: up to a third faster than the other way round).
+int choose_raster_group(const KernelConfig& k, const GemmProblem& p, const HardwareSpec& hw) {
+  if (k.family == Family::sm90 && !k.persistent && k.cluster() == 1)
+    return p.n >= p.m ? WHOLE_COLUMNS : 0;
   const double wave = static_cast<double>(hw.sms) * std::max(1, ctas_per_sm(k, hw)) / k.cluster();
   const double rows = std::sqrt(wave * k.block_n * k.cluster_n / (k.block_m * k.cluster_m));
   return rows < 3 ? 2 : rows < 6 ? 4 : rows < 12 ? 8 : 16;
@@ -144,7 +151,7 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.persistent = wish.persistent.value_or(sm90 && (k.ping_pong || block_tiles(k, p) > at_once));
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
   if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
-  if (!wish.raster_group) k.raster_group = choose_raster_group(k, hw);
+  if (!wish.raster_group) k.raster_group = choose_raster_group(k, p, hw);
   return k;
 }
 

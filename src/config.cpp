@@ -203,8 +203,11 @@ int estimated_registers(const KernelConfig& c) {
   if (c.family == Family::sm90) {
     const int accumulators = static_cast<int>(ceil_div(c.warp_m, 64)) * 64 *
                              (c.block_n + (c.cluster_k > 1 ? finished_cols(c) : 0)) / warpgroup;
-    // Ordinary stores keep addresses and strides of C and D beside so many.
-    const int stores = accumulators > 128 && !(c.tma_stores && !c.epilogue) ? 16 : 0;
+    // Ordinary stores keep addresses and strides of C and D beside so many; of partial sums that a
+    // cluster has added up, those of the next tile too.
+    const bool sums_of_tiles = c.persistent && c.cluster_k > 1 && c.split_k > 1;
+    const int stores =
+        accumulators > 128 && !(c.tma_stores && !c.epilogue) ? (sums_of_tiles ? 40 : 16) : 0;
     // What gates and ups leave is kept beside them.
     const int gated = c.gate_along_n() ? accumulators / 2 + 8 : 0;
     return accumulators + 40 + stores + gated;

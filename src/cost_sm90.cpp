@@ -63,20 +63,28 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   // Barriers and the start of the products, or, where the ring does not hold all k-tiles anyway,
   // what it leaves of a fetch's latency.
   const double chain = 109.0 + c.block_k / 16 * 33.0;
-  const double latency = tiles_of_busiest_sm * k_tiles <= c.num_stages
-                             ? chain
-                             : std::max(chain, 2025.0 / std::max(c.num_stages - 1, 1));
-  // With multicast a shared operand leaves L2 once for the cluster, which saves half of what its
-  // way to two SMs takes. Rows of a k-tile that do not begin with a line of 128 bytes touch two,
-  // and L2 then takes four times as long.
+  const double fetch_latency = 2025.0 / std::max(c.num_stages - 1, 1);
+  // Requests of several SMs for a line reach L2 as one where they come at about the same time.
+  // Those of CTAs that share K hardly ever do: twice as many reads of L2 were counted. With
+  // multicast a shared operand leaves L2 once for the cluster, which saves half of what its way to
+  // two SMs takes; but not of the shorter operand, whose many readers have their requests merged
+  // anyway, while the pair waits for its slower CTA.
+  const double unmerged = c.cluster_k > 1 ? 4.0 : 1.0;
+  const bool shares_longer = c.cluster_n > 1 ? p.m >= p.n : p.n >= p.m;
+  const bool pair = c.multicast && c.cluster_m * c.cluster_n > 1;
+  const auto shared_by = [&](int ctas) { return pair && ctas > 1 && shares_longer ? 0.75 : 1.0; };
+  const double latency =
+      (tiles_of_busiest_sm * k_tiles <= c.num_stages ? chain : std::max(chain, fetch_latency)) *
+      (pair && !shares_longer ? 1.15 : 1.0);
+  // Rows of a k-tile that do not begin with a line of 128 bytes touch two, and L2 then takes four
+  // times as long.
   const auto lines = [](Major major, std::int64_t pitch) {
     return major == Major::k && pitch % 64 != 0 ? 4.2 : 1.0;
   };
-  const auto shared_by = [&](int ctas) { return c.multicast && ctas > 1 ? 0.75 : 1.0; };
   const double fetched_bytes =
       (c.block_m * lines(c.a_major, p.a.row_stride) * shared_by(c.cluster_n) +
        c.block_n * lines(c.b_major, p.b.col_stride) * shared_by(c.cluster_m)) *
-      c.block_k * in_size;
+      c.block_k * in_size * unmerged;
 
   Cost r;
   const double k_tiles_of_busiest_sm = tiles_of_busiest_sm * k_tiles;
@@ -92,11 +100,13 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.dram_us = (least_bytes(p) + again * input_bytes(p)) / (0.874 * hw.dram_gbps * 1e3) *
               std::pow(idle, 0.084);
 
-  // Between two tiles of a CTA the Tensor Cores wait for the stores, or with ping-pong for what
-  // outlasts the other warpgroup's main loop.
+  // Between two tiles of a CTA the Tensor Cores wait for the stores, which all SMs make at the same
+  // time, or with ping-pong for what outlasts the other warpgroup's main loop.
   const double epilogue = epilogue_cycles(c, rows, out_size);
+  const double stored_bytes = c.tma_stores ? c.block_m * c.block_n * out_size : 0;
+  const double stores = std::max(epilogue, stored_bytes / 16);
   const double hiding = k_tiles * std::max(tensor, latency);
-  const double between = c.ping_pong ? std::max(epilogue - hiding, 0.0) : epilogue;
+  const double between = c.ping_pong ? std::max(stores - hiding, 0.0) : stores;
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   // Launch, the first fetch and the last stores. CTAs that share K store their columns in shares:
   // in short rows, but of D by swapped operands.
