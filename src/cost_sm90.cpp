@@ -103,7 +103,8 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   // Between two tiles of a CTA the Tensor Cores wait for the stores, which all SMs make at the same
   // time, or with ping-pong for what outlasts the other warpgroup's main loop.
   const double epilogue = epilogue_cycles(c, rows, out_size);
-  const double stored_bytes = c.tma_stores ? c.block_m * c.block_n * out_size : 0;
+  const double stored_bytes =  // gated, not measured
+      c.finishes_apart() || c.gated() ? 0 : c.block_m * c.block_n * out_size;
   const double stores = std::max(epilogue, stored_bytes / 16);
   const double hiding = k_tiles * std::max(tensor, latency);
   const double between = c.ping_pong ? std::max(stores - hiding, 0.0) : stores;
