@@ -129,6 +129,7 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && p.n <= 64 && k.block_n <= 64);
   k.multicast = wish.multicast.value_or(k.cluster_m * k.cluster_n > 1);
   k.ping_pong = wish.ping_pong.value_or(t.ping_pong);
+  k.persistent = wish.persistent.value_or(k.ping_pong);
   k.num_stages = wish.num_stages.value_or(2);
   k.raster_group = wish.raster_group.value_or(0);
   if (family == Family::gemv) {  // nothing stays in shared memory, and D is a few elements
@@ -146,10 +147,10 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   if (sm90 && k.gate_along_m()) k.block_m = wish.block_m.value_or((k.block_m + 15) / 16 * 16);
   k.warp_m = k.warp_n = 16;
   choose_warp_tile(k, wish);
+  if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
   // A CTA that computes one block tile needs no room for its stores beside the ring.
   const auto at_once = static_cast<double>(clusters_of(k.cluster(), hw) * k.cluster());
-  k.persistent = wish.persistent.value_or(sm90 && (k.ping_pong || block_tiles(k, p) > at_once));
-  if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
+  if (!wish.persistent && sm90 && block_tiles(k, p) > at_once) k.persistent = true;
   if (!wish.num_stages) k.num_stages = choose_stages(k, p, hw);
   if (!wish.raster_group) k.raster_group = choose_raster_group(k, p, hw);
   return k;

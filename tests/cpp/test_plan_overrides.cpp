@@ -251,11 +251,19 @@ TEST(Overrides, AnyMixOfWishesIsHeededOrRefused) {
       WISH(cluster_m, 2),
       WISH(cluster_n, 2),
       WISH(cluster_n, 0),
+      WISH(cluster_k, 0),
+      WISH(cluster_k, 2),
+      WISH(cluster_k, -8),
       WISH(multicast, false),
       WISH(tma_stores, true),
       WISH(tma_stores, false),
       WISH(dependent_launch, true),
       WISH(dependent_launch, false),
+      WISH(prefetch, true),
+      WISH(ping_pong, true),
+      WISH(ping_pong, false),
+      WISH(persistent, true),
+      WISH(persistent, false),
   };
   Dice dice(6);
   int heeded = 0, refused = 0;
