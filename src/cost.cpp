@@ -4,8 +4,11 @@
 namespace fastgemm {
 
 double input_bytes(const GemmProblem& p) {
-  const double of_one = (static_cast<double>(p.m) * p.k + static_cast<double>(p.k) * p.n) * 2;
-  return of_one * static_cast<double>(p.batch);
+  const auto matrices = [&](const MatrixView& v) {  // that differ
+    return v.batch_stride == 0 ? 1.0 : static_cast<double>(p.batch);
+  };
+  return 2.0 * static_cast<double>(p.k) *
+         (matrices(p.a) * static_cast<double>(p.m) + matrices(p.b) * static_cast<double>(p.n));
 }
 
 double least_bytes(const GemmProblem& p) {

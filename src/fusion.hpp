@@ -9,7 +9,8 @@
 
 namespace fastgemm {
 
-// Array i as the problem lies: with rows and columns exchanged where the problem was transposed.
+// Array i as the problem lies: with rows and columns exchanged where the problem was transposed,
+// and rows dealt out where the problem's were (deal.hpp).
 MatrixView fused_array(const GemmProblem& problem, std::size_t i);
 
 // The kind of array i as the kernel sees it.
@@ -25,6 +26,10 @@ FusedAccess access_of(std::uint32_t accesses, std::size_t i);
 
 // Of the epilogue, its access and orientation; 0 without one.
 std::uint64_t fused_id(const GemmProblem& problem);
+
+// The same in both orientations, since a kernel may swap the operands: what is read one by one in
+// one of them can be wide in the other.
+std::uint64_t fused_ids(const GemmProblem& problem);
 
 // Refuses arrays and numbers that do not fit the expression. Throws InvalidValue, InvalidType.
 void check_fusion(const GemmProblem& problem);

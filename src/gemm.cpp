@@ -30,7 +30,7 @@ struct LaunchKey {
 struct LaunchKeyHash {
   std::size_t operator()(const LaunchKey& key) const {
     std::uint64_t h =
-        key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48 ^ key.traits.epilogue_id;
+        key.traits.code() ^ static_cast<std::uint64_t>(key.device) << 48 ^ key.traits.epilogue_ids;
     for (std::int64_t x : {key.batch, key.m, key.n, key.k}) {
       h = (h ^ static_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15u;
       h ^= h >> 32;

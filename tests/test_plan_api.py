@@ -39,6 +39,7 @@ FIELDS = {
     "prefetch": False,
     "ping_pong": False,
     "persistent": True,
+    "deal_rows": False,
 }
 
 

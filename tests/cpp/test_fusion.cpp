@@ -245,6 +245,47 @@ TEST(Fusion, WideReadsNeedAlignmentAndWholeGroups) {
   EXPECT_EQ(access_of(fused_access(p), 1).dtype, DType::f16);
 }
 
+TEST(Fusion, WhatOnlySwappedOperandsReadWideIsPartOfTheTraitsToo) {
+  const GemmProblem p = fused(16, 4096, 4096);  // decode: a factor for each token
+  const GemmProblem q = with_array(p, 0, [](auto& v) { v.data = address(kBase + 4); });
+  const KernelConfig k = plan(p, hardware("H200")).kernel;
+  ASSERT_TRUE(k.swap_ab);
+  EXPECT_FALSE(plan(q, hardware("H200"), resolved(k)).kernel == k);
+  EXPECT_FALSE(traits_of(canonical(q)) == traits_of(canonical(p)));
+}
+
+// What is found by extents and traits is right for all that have them, wherever their arrays lie.
+TEST(Fusion, ProblemsOfEqualTraitsFitTheSameKernel) {
+  Dice dice(14);
+  int compared = 0;
+  const auto moved = [&](MatrixView v) {
+    v.data =
+        static_cast<char*>(v.data) + size_of(v.dtype) * dice.pick<std::size_t>({0, 0, 0, 1, 2, 4});
+    return v;
+  };
+  for (int round = 0; round < 4000 && !HasFailure(); ++round) {
+    const std::int64_t m = 16 * (1 + dice.below(4)), n = 8 * (1 + dice.below(40)),
+                       k = dice.one_in(3) ? 77 : 128;
+    GemmProblem problems[2];
+    for (GemmProblem& p : problems) {
+      p = dice.one_in(2) ? fused(m, n, k) : placed(m, n, k, "nt", 1, true);
+      if (p.fusion)
+        for (std::size_t i = 0; i < 3; ++i) p = with_array(p, i, [&](auto& v) { v = moved(v); });
+      if (p.fusion && dice.one_in(2))  // m contiguous
+        p = with_array(p, 2, [&](auto& v) { v.row_stride = 1, v.col_stride = m; });
+      for (MatrixView* v : {&p.a, &p.b, &p.c, &p.d}) *v = moved(*v);
+      if (dice.one_in(4)) p.b.col_stride = p.b.col_stride * 3 + 1;
+      p = canonical(p);
+    }
+    if (!(traits_of(problems[0]) == traits_of(problems[1]))) continue;
+    ++compared;
+    const Plan one = plan(problems[0], hardware("H200"));
+    const Plan other = plan(problems[1], hardware("H200"), resolved(one.kernel));
+    EXPECT_TRUE(one.kernel == other.kernel) << one.str() << " | " << other.str();
+  }
+  EXPECT_GT(compared, 100);
+}
+
 TEST(Fusion, PlansKeepTheTmaAndKernelsDifferOnlyWhereTheirSourceDoes) {
   const HardwareSpec h100 = hardware("H100");
   const GemmProblem p = fused(4096, 4096, 4096);

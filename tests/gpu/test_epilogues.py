@@ -115,6 +115,17 @@ def test_vectors_at_every_address_and_stride():
             check_form(m, n, 64, "nt", BF16, activation="relu", where=where)
 
 
+def test_a_known_product_with_its_arrays_elsewhere():
+    """Decode swaps the operands, and then reads a factor for each token 16 bytes at once, or not."""
+    a, b = operands(16, 4096, 256, "nt", BF16)
+    exact = a.double() @ b.double()
+    store = integers(64, dtype=FLOAT, seed=2)
+    for offset in (0, 1, 4, 3):
+        scale = store[offset : offset + 16]
+        got = fastgemm.gemm(a, b, scale_a=scale, out_dtype=FLOAT)
+        assert torch.equal(got.double(), exact * scale.double()[:, None])
+
+
 def test_a_square_result_takes_the_bias_along_its_columns():
     """R08: neither the axis nor the dtype is guessed."""
     a = torch.zeros(64, 64, device="cuda", dtype=BF16)
