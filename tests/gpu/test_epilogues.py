@@ -116,7 +116,7 @@ def test_vectors_at_every_address_and_stride():
 
 
 def test_a_known_product_with_its_arrays_elsewhere():
-    """Decode swaps the operands, and then reads a factor for each token 16 bytes at once, or not."""
+    """Decode swaps the operands, and then reads 16 bytes of factors of tokens at once, or not."""
     a, b = operands(16, 4096, 256, "nt", BF16)
     exact = a.double() @ b.double()
     store = integers(64, dtype=FLOAT, seed=2)
