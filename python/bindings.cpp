@@ -50,7 +50,7 @@ constexpr std::tuple fields = {
     FIELD(swizzle_bytes), FIELD(raster_group), FIELD(swap_ab),    FIELD(staged_stores),
     FIELD(repack_a),      FIELD(repack_b),     FIELD(cluster_m),  FIELD(cluster_n),
     FIELD(cluster_k),     FIELD(multicast),    FIELD(tma_stores), FIELD(dependent_launch),
-    FIELD(prefetch),      FIELD(ping_pong),    FIELD(persistent), FIELD(deal_rows),
+    FIELD(prefetch),      FIELD(ping_pong),    FIELD(persistent),
 };
 #undef FIELD
 

@@ -195,8 +195,6 @@ dependent_launch: the kernel starts while the one before it in the stream still 
 prefetch: with dependent_launch, the first k-tiles of A (swap_ab: of B) go to L2 meanwhile (family sm90).
 ping_pong: two warpgroups take block tiles in turns, one multiplies while the other stores (family sm90).
 persistent: a CTA takes block tiles until none is left; False: one, whose stores it stages in the ring (family sm90).
-deal_rows: rows of A (swap_ab: columns of B) that the TMA cannot take as they lie are dealt out to eight matrices,
-  which it can: no copy is made (family sm90).
 
 Family gemv has no swizzle, raster groups, clusters, staged or TMA stores, and no repacking. There block_m is the
 rows that are computed at once (1 to 8; where k is contiguous in the longer operand, multiples of 8 up to 64 are

@@ -87,10 +87,6 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.prefetch && !k.dependent_launch) return "prefetch needs dependent_launch";
   if (k.multicast && cluster_tiles == 1)
     return "multicast needs a cluster: cluster_m or cluster_n 2";
-  if (k.deal_rows && (k.a_major != Major::k || 2 * k.block_k > k.swizzle_bytes))
-    return "deal_rows needs k to be contiguous, and block_k up to half of swizzle_bytes";
-  if (k.deal_rows && k.tma_stores)
-    return "deal_rows needs ordinary stores: a map of D would reach into the next matrix";
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
@@ -111,11 +107,10 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
 
 std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
   if (k.swizzle || k.staged_stores || k.raster_group != 0 || k.cluster_m != 1 || k.cluster_n != 1 ||
-      k.multicast || k.tma_stores || k.repack_a || k.repack_b || k.ping_pong || k.persistent ||
-      k.deal_rows)
+      k.multicast || k.tma_stores || k.repack_a || k.repack_b || k.ping_pong || k.persistent)
     return "family gemv reads each element of B once, into registers: it has no swizzle, raster "
-           "groups, clusters, multicast, staged or TMA stores, ping-pong, persistent CTAs, dealt "
-           "rows, or repacking";
+           "groups, clusters, multicast, staged or TMA stores, ping-pong, persistent CTAs, or "
+           "repacking";
   if (k.dependent_launch && arch.cc < 90)
     return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
   const bool k_major = k.b_major == Major::k, tensor = gemv_on_tensor_cores(k);
@@ -149,12 +144,10 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
 
 std::string refuse_shape(const KernelConfig& k) {
   if (k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.swap_ab ||
-      k.tma_stores || k.dependent_launch || k.prefetch || k.ping_pong || k.persistent ||
-      k.deal_rows)
+      k.tma_stores || k.dependent_launch || k.prefetch || k.ping_pong || k.persistent)
     return std::string("family ") + name(k.family) +
-           " has no clusters, multicast, swapped operands, TMA stores, dependent launch, "
-           "ping-pong, "
-           "persistent CTAs or dealt rows: they need family sm90";
+           " has no clusters, multicast, swapped operands, TMA stores, dependent launch, ping-pong "
+           "or persistent CTAs: they need family sm90";
   const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
   if (!multiple(k.block_m, 16) || !multiple(k.block_n, 16) || k.block_m > 512 || k.block_n > 512)
     return "block_m and block_n have to be multiples of 16 up to 512";

@@ -62,7 +62,6 @@ std::string kernel_name(const KernelConfig& k) {
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
-  if (k.deal_rows) s += "_dealt";
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += k.prefetch ? "_pdl_prefetch" : "_pdl";
   if (!k.swizzle && k.family != Family::gemv) s += "_plain";
@@ -117,7 +116,6 @@ std::string kernel_source(const KernelConfig& k) {
   s.constant("STAGED_STORES", k.staged_stores);
   s.constant("SPLIT_K", k.split_k > 1);
   s.constant("SWAP_AB", k.swap_ab);
-  s.constant("DEAL_ROWS", k.deal_rows);
   s.constant("DEPENDENT_LAUNCH", k.dependent_launch);
   if (sm90) {
     s.constant("SWIZZLE_BYTES", k.swizzle_bytes);
@@ -147,9 +145,9 @@ std::string kernel_source(const KernelConfig& k) {
   if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
   if (sm90) {
     s.line(kernel_name(k) + "(const __grid_constant__ " + params + " params,");
-    s.line(std::string("    const __grid_constant__ ") +
-           (k.deal_rows ? "DealtMaps" : "OperandMaps") +
-           " a_maps, const __grid_constant__ OperandMaps b_maps,");
+    s.line(
+        "    const __grid_constant__ OperandMaps a_maps, const __grid_constant__ OperandMaps "
+        "b_maps,");
     s.line("    const __grid_constant__ TensorMap d_map) {");
     s.line("  gemm_kernel_sm90<Config>(params, a_maps, b_maps, d_map);");
   } else {

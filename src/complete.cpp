@@ -94,7 +94,6 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.a_copy_bytes = traits.a_copy_bytes;
   k.b_copy_bytes = traits.b_copy_bytes;
   k.d_vector = traits.d_vector;
-  k.deal_rows = traits.dealt;
   k.has_c = traits.has_c;
   if (p.fusion) {
     k.epilogue = p.fusion->epilogue;
@@ -120,10 +119,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
   }
   k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
-  // Four lanes' pairs of float32 partial sums are a whole sector as they are. Of rows that were
-  // dealt out no two elements lie side by side; but of wide tiles, single stores are long code.
-  const bool direct = k.split_k > 1 || (k.deal_rows && k.block_n <= 64);
-  k.staged_stores = wish.staged_stores.value_or(!(sm90 && direct));
+  // Four lanes' pairs of float32 partial sums are a whole sector as they are.
+  k.staged_stores = wish.staged_stores.value_or(!(sm90 && k.split_k > 1));
   k.tma_stores = wish.tma_stores.value_or(sm90 && k.staged_stores && traits.tma_stores &&
                                           !k.finishes_apart() && !k.gate_along_m());
   k.dependent_launch = wish.dependent_launch.value_or(sm90);

@@ -23,14 +23,14 @@ auto tuning_fields(const Config& c) {
                   c.num_stages, c.swizzle, c.swizzle_bytes, c.raster_group, c.swap_ab,
                   c.staged_stores, c.repack_a, c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k,
                   c.multicast, c.tma_stores, c.dependent_launch, c.prefetch, c.ping_pong,
-                  c.persistent, c.deal_rows);
+                  c.persistent);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",           "block_m",   "block_n",       "block_k",    "warp_m",
-    "warp_n",           "split_k",   "num_stages",    "swizzle",    "swizzle_bytes",
-    "raster_group",     "swap_ab",   "staged_stores", "repack_a",   "repack_b",
-    "cluster_m",        "cluster_n", "cluster_k",     "multicast",  "tma_stores",
-    "dependent_launch", "prefetch",  "ping_pong",     "persistent", "deal_rows"};
+    "family",           "block_m",   "block_n",       "block_k",   "warp_m",
+    "warp_n",           "split_k",   "num_stages",    "swizzle",   "swizzle_bytes",
+    "raster_group",     "swap_ab",   "staged_stores", "repack_a",  "repack_b",
+    "cluster_m",        "cluster_n", "cluster_k",     "multicast", "tma_stores",
+    "dependent_launch", "prefetch",  "ping_pong",     "persistent"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -124,7 +124,6 @@ std::string KernelConfig::str() const {
   if (swap_ab) s += ", operands swapped";
   if (repack_a || repack_b)
     s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
-  if (deal_rows) s += ", rows dealt out";
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
   if (!swizzle && family != Family::gemv) s += ", no swizzle";

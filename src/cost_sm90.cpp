@@ -82,7 +82,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
     return major == Major::k && pitch % 64 != 0 ? 4.2 : 1.0;
   };
   const double fetched_bytes =
-      (c.block_m * (c.deal_rows ? 4.2 : lines(c.a_major, p.a.row_stride)) * shared_by(c.cluster_n) +
+      (c.block_m * lines(c.a_major, p.a.row_stride) * shared_by(c.cluster_n) +
        c.block_n * lines(c.b_major, p.b.col_stride) * shared_by(c.cluster_m)) *
       c.block_k * in_size * unmerged;
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "deal.hpp"
 #include "fastgemm/error.hpp"
 #include "overlap.hpp"
 
@@ -59,7 +58,6 @@ MatrixView fused_array(const GemmProblem& p, std::size_t i) {
     view.col_stride *= columns.step;
   }
   if (p.fusion_transposed) std::swap(view.row_stride, view.col_stride);
-  if (p.rows_dealt) view = deal(view);
   return view;
 }
 

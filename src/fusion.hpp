@@ -9,8 +9,7 @@
 
 namespace fastgemm {
 
-// Array i as the problem lies: with rows and columns exchanged where the problem was transposed,
-// and rows dealt out where the problem's were (deal.hpp).
+// Array i as the problem lies: with rows and columns exchanged where the problem was transposed.
 MatrixView fused_array(const GemmProblem& problem, std::size_t i);
 
 // The kind of array i as the kernel sees it.

@@ -34,7 +34,6 @@ Launchable launchable_of(const Plan& plan) {
   l.tiles_m = static_cast<std::uint32_t>(tiles_m(plan.kernel, as_computed));
   l.tiles_n = static_cast<std::uint32_t>(tiles_n(plan.kernel, as_computed));
   l.ctas = static_cast<std::uint32_t>(plan.ctas);
-  l.whole_matrices = whole_matrices(plan.kernel.swap_ab ? plan.problem.n : plan.problem.m);
   l.k_tiles_of_split = static_cast<std::uint32_t>(k_tiles_of_split(plan.kernel, as_computed));
   return l;
 }
@@ -66,7 +65,6 @@ FusedParams params_of(const Launchable& l, const GemmProblem& p) {
   params.k_tiles_of_split = l.k_tiles_of_split;
   params.tiles_m = l.tiles_m;
   params.tiles_n = l.tiles_n;
-  params.whole_matrices = l.whole_matrices;
   params.alpha = p.alpha;
   params.beta = p.beta;
   return params;
@@ -119,16 +117,10 @@ void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProb
                  Stream stream) {
   FusedParams params = params_of(l, p);
   OperandMaps a_maps, b_maps;
-  DealtMaps dealt;
   TensorMap d_map;
   void* arguments[] = {&params, &a_maps, &b_maps, &d_map};
   if (l.config.family == Family::sm90) {
-    if (l.config.deal_rows) {
-      dealt = dealt_maps(dealt_boxes_a(p, l.config, l.whole_matrices));
-      arguments[1] = &dealt;
-    } else {
-      a_maps = operand_maps(tensor_boxes_a(p, l.config));
-    }
+    a_maps = operand_maps(tensor_boxes_a(p, l.config));
     b_maps = operand_maps(tensor_boxes_b(p, l.config));
     if (l.config.tma_stores) d_map = tensor_map(tensor_box_d(p, l.config));
   }

@@ -14,7 +14,7 @@ namespace fastgemm {
 struct Launchable {
   std::weak_ptr<LoadedKernel> kernel;  // the cache of loaded kernels decides how long it stays
   KernelConfig config;
-  std::uint32_t tiles_m, tiles_n, ctas, k_tiles_of_split, whole_matrices;
+  std::uint32_t tiles_m, tiles_n, ctas, k_tiles_of_split;
 };
 
 // All of a plan's kernel but the kernel itself.

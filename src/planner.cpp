@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "canonical.hpp"
-#include "deal.hpp"
 #include "fastgemm/error.hpp"
 #include "fusion.hpp"
 #include "repack.hpp"
@@ -15,9 +14,6 @@ namespace {
 
 // Up to so many rows or columns gemv is considered without being asked for.
 constexpr std::int64_t few_rows = 32;
-// Up to so many the rows of the longer operand are dealt out without being asked for: copying it
-// would take longer than the product does.
-constexpr std::int64_t few_enough_to_deal = 128;
 constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
 
 // The families worth considering for a problem, best first.
@@ -33,11 +29,9 @@ std::vector<Family> families_for(const GemmProblem& p, const ProblemTraits& trai
   return families;
 }
 
-// How the operands get into the kernel's view: copies, and rows dealt out.
-struct Route {
+struct RepackChoice {
   Repack which;
-  bool deal;
-  double us;  // of the copies
+  double us;
   const char* refused;
 };
 
@@ -51,10 +45,10 @@ std::string refuse_columns(const GemmProblem& p, const KernelConfig& k) {
 }
 
 // All kernels that the strategies propose for one orientation of the problem, with reasons for
-// those that cannot run. `p`: as the kernel finds it, with the copies that `route` makes.
-void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Route& route,
+// those that cannot run. `p`: as the kernel finds it, with the copies that `repack` makes.
+void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const RepackChoice& repack,
                     bool swap_ab, Family family, const HardwareSpec& hw, const GemmConfig& wish) {
-  const ProblemTraits traits = route.deal ? dealt_traits(p) : traits_of(p);
+  const ProblemTraits traits = traits_of(p);
   const char* no_tma = refuse_tma(p, traits);
   const char* no_tma_stores = refuse_tma_stores(p);
   for (const Strategy& s : strategy_list()) {
@@ -65,11 +59,11 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rou
       c.strategy = s.name;
       c.kernel = complete(t, family, p, traits, hw, wish);
       c.kernel.swap_ab = swap_ab;
-      c.kernel.repack_a = route.which.a;
-      c.kernel.repack_b = route.which.b;
+      c.kernel.repack_a = repack.which.a;
+      c.kernel.repack_b = repack.which.b;
       const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
       if (std::any_of(all.begin(), all.end(), same)) continue;
-      c.refused = route.refused ? route.refused : check(c.kernel, hw);
+      c.refused = repack.refused ? repack.refused : check(c.kernel, hw);
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
       if (c.refused.empty() && family == Family::sm90) c.refused = refuse_columns(p, c.kernel);
       if (c.refused.empty() && c.kernel.cluster_k > 1 &&
@@ -79,30 +73,11 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rou
         c.refused = "family gemv counts k to 2^30";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
       if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
-      c.cost.repack_us = route.us;
-      c.cost.total_us += route.us;
+      c.cost.repack_us = repack.us;
+      c.cost.total_us += repack.us;
       all.push_back(std::move(c));
     }
   }
-}
-
-// The rows of the longer operand (columns, where it is B) dealt out; the other one is copied where
-// the TMA cannot take it.
-void add_dealt(std::vector<Candidate>& all, const GemmProblem& p, const HardwareSpec& hw,
-               const GemmConfig& wish) {
-  const bool swap_ab = wish.swap_ab.value_or(p.n >= p.m);
-  const ProblemTraits traits = traits_of(p);
-  const int copy_bytes = swap_ab ? traits.b_copy_bytes : traits.a_copy_bytes;
-  if (!wish.deal_rows && (copy_bytes == 16 || std::min(p.m, p.n) > few_enough_to_deal)) return;
-  const bool copy_other = !traits_of(repacked(p, {!swap_ab, swap_ab})).tma;
-  const Repack which = {wish.repack_a.value_or(swap_ab && copy_other),
-                        wish.repack_b.value_or(!swap_ab && copy_other)};
-  const GemmProblem r = repacked(p, which), q = swap_ab ? transposed(r) : r;
-  Route route = {which, true, repack_us(p, which, hw), refuse_deal(q)};
-  if (!route.refused && (swap_ab ? which.b : which.a))
-    route.refused = "of an operand that is copied no rows are dealt out";
-  if (!route.refused) route.refused = refuse_repack(p, which, wish);
-  add_candidates(all, route.refused ? q : dealt(q), route, swap_ab, Family::sm90, hw, wish);
 }
 
 std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
@@ -114,15 +89,10 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
     throw InvalidValue("unknown tiling strategy '" + *wish.strategy + "'; there are " + known);
   }
   std::vector<Candidate> all;
-  const bool deal = wish.deal_rows.value_or(false);
-  if (hw.arch.tma_wgmma && wish.deal_rows.value_or(true) &&
-      wish.family.value_or(Family::sm90) == Family::sm90)
-    add_dealt(all, p, hw, wish);
   for (const Repack which : repack_choices(p, hw.arch, wish)) {
     const GemmProblem q = repacked(p, which);
-    const Route repack = {which, deal, repack_us(p, which, hw), refuse_repack(p, which, wish)};
+    const RepackChoice repack = {which, repack_us(p, which, hw), refuse_repack(p, which, wish)};
     for (Family family : families_for(q, traits_of(q), hw.arch, wish)) {
-      if (deal && family == Family::sm90 && hw.arch.tma_wgmma) continue;  // has been added
       // gemv streams the longer side.
       const bool gemv = family == Family::gemv;
       if (!wish.swap_ab.value_or(gemv && q.n < q.m))
@@ -156,8 +126,7 @@ std::vector<Candidate> candidates(const GemmProblem& p, const HardwareSpec& hw,
 }  // namespace
 
 GemmProblem oriented(const KernelConfig& k, const GemmProblem& p) {
-  const GemmProblem q = k.swap_ab ? transposed(p) : p;
-  return k.deal_rows ? dealt(q) : q;
+  return k.swap_ab ? transposed(p) : p;
 }
 
 Plan plan(const GemmProblem& problem, const HardwareSpec& hardware, const GemmConfig& config) {

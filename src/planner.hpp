@@ -39,8 +39,6 @@ struct ProblemTraits {
   bool has_c;
   bool tma;                    // the TMA can read A and B
   bool tma_stores;             // and write D
-  bool a_deals, b_deals;       // their rows (columns) can be dealt out, see deal.hpp
-  bool dealt = false;          // those of A have been
   std::uint64_t epilogue_ids;  // of the fused epilogue and how it reads its arrays; 0: none
 
   std::uint64_t code() const;  // all of it but the epilogue in one number
@@ -58,8 +56,7 @@ KernelConfig complete(const Tiling& tiling, Family family, const GemmProblem& pr
                       const ProblemTraits& traits, const HardwareSpec& hardware,
                       const GemmConfig& wish);
 
-// A canonical problem as the kernel computes it: transposed where its operands are swapped, and
-// rows dealt out.
+// A canonical problem as the kernel computes it: transposed where its operands are swapped.
 GemmProblem oriented(const KernelConfig& kernel, const GemmProblem& problem);
 
 // Columns of a block tile that one CTA finishes: all, or its part where a cluster shares K.

@@ -129,23 +129,6 @@ OperandBoxes tensor_boxes_a(const GemmProblem& p, const KernelConfig& c) {
   return boxes_of(p, p.a, c.a_major, c.gate_along_m(), side);
 }
 
-std::array<TensorBox, dealt_matrices> dealt_boxes_a(const GemmProblem& p, const KernelConfig& c,
-                                                    std::uint32_t whole) {
-  const TensorBox first = tensor_boxes_a(p, c).whole;
-  std::array<TensorBox, dealt_matrices> boxes;
-  for (int i = 0; i < dealt_matrices; ++i) {
-    TensorBox& t = boxes[static_cast<std::size_t>(i)] = first;
-    char* const row = static_cast<char*>(p.a.data) + 2 * i * p.a.batch_stride;
-    const auto behind = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % 16);
-    t.data = row - behind;
-    t.extent[0] += behind / 2;
-    t.extent[1] -= static_cast<std::uint32_t>(i) >= whole ? 1 : 0;
-    t.extent[3] = 1;
-    t.stride_bytes[2] = t.stride_bytes[0];
-  }
-  return boxes;
-}
-
 OperandBoxes tensor_boxes_b(const GemmProblem& p, const KernelConfig& c) {
   const int slices = c.multicast ? c.cluster_m : 1;
   const Side side = {p.n,       p.b.col_stride, p.k,       p.b.row_stride,
@@ -209,12 +192,6 @@ const TensorMap& tensor_map(const TensorBox& box) {
 OperandMaps operand_maps(const OperandBoxes& boxes) {
   OperandMaps maps = {tensor_map(boxes.whole), {}};
   maps.edge = boxes.edge == boxes.whole ? maps.whole : tensor_map(boxes.edge);
-  return maps;
-}
-
-DealtMaps dealt_maps(const std::array<TensorBox, dealt_matrices>& boxes) {
-  DealtMaps maps;
-  for (std::size_t i = 0; i < boxes.size(); ++i) maps.matrix[i] = tensor_map(boxes[i]);
   return maps;
 }
 

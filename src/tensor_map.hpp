@@ -1,10 +1,8 @@
 // Tensor maps: how the TMA is told where an operand lies and which box of it to copy.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
-#include "deal.hpp"
 #include "fastgemm/plan.hpp"
 #include "fastgemm/problem.hpp"
 #include "planner.hpp"
@@ -38,11 +36,6 @@ struct OperandBoxes {
 };
 
 OperandBoxes tensor_boxes_a(const GemmProblem& problem, const KernelConfig& kernel);
-// The same for A of a dealt problem, matrix by matrix. Their rows begin anywhere: the boxes'
-// address is the multiple of 16 bytes below, and K counts from there.
-std::array<TensorBox, dealt_matrices> dealt_boxes_a(const GemmProblem& problem,
-                                                    const KernelConfig& kernel,
-                                                    std::uint32_t whole_matrices);
 OperandBoxes tensor_boxes_b(const GemmProblem& problem, const KernelConfig& kernel);
 TensorBox tensor_box_d(const GemmProblem& problem, const KernelConfig& kernel);
 
@@ -60,10 +53,5 @@ struct OperandMaps {
   TensorMap whole, edge;
 };
 OperandMaps operand_maps(const OperandBoxes& boxes);
-
-struct DealtMaps {
-  TensorMap matrix[dealt_matrices];
-};
-DealtMaps dealt_maps(const std::array<TensorBox, dealt_matrices>& boxes);
 
 }  // namespace fastgemm

@@ -22,11 +22,6 @@ int access_bytes(const MatrixView& v, std::int64_t contiguous_stride, std::int64
   return static_cast<int>(size);
 }
 
-// Whether eight rows further on are within the TMA's reach.
-bool deals(std::int64_t contiguous_stride, std::int64_t other_stride) {
-  return contiguous_stride == 1 && other_stride > 0 && other_stride < std::int64_t{1} << 36;
-}
-
 std::int64_t magnitude(std::int64_t x) { return x < 0 ? -x : x; }
 
 int copy_bytes(const MatrixView& v, Major major, std::int64_t outer_stride, std::int64_t k_stride) {
@@ -64,18 +59,16 @@ ProblemTraits traits_of(const GemmProblem& p) {
   if (t.has_c) t.d_vector = std::min(t.d_vector, output_vector(p.c));
   t.tma = refuse_tma(p, t) == nullptr;
   t.tma_stores = refuse_tma_stores(p) == nullptr;
-  t.a_deals = deals(p.a.col_stride, p.a.row_stride);
-  t.b_deals = deals(p.b.row_stride, p.b.col_stride);
   t.epilogue_ids = fused_ids(p);
   return t;
 }
 
 std::uint64_t ProblemTraits::code() const {
   std::uint64_t code = 0;
-  for (bool yes : {has_c, tma, tma_stores, a_deals, b_deals, dealt}) code = code << 1 | yes;
-  for (int field : {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
-                    static_cast<int>(b_major), static_cast<int>(a_runs), static_cast<int>(b_runs),
-                    a_copy_bytes, b_copy_bytes, d_vector})
+  for (int field :
+       {static_cast<int>(in), static_cast<int>(out), static_cast<int>(a_major),
+        static_cast<int>(b_major), static_cast<int>(a_runs), static_cast<int>(b_runs), a_copy_bytes,
+        b_copy_bytes, d_vector, has_c ? 1 : 0, tma ? 1 : 0, tma_stores ? 1 : 0})
     code = code << 5 | static_cast<std::uint64_t>(field);
   return code;
 }

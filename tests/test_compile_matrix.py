@@ -70,8 +70,6 @@ KNOBS_OFF = {
         {"cluster_k": 4, "block_m": 64, "block_n": 64},
         {"prefetch": True},
         {"prefetch": False},
-        {"deal_rows": True},
-        {"deal_rows": True, "swap_ab": False, "split_k": 2},
         {"persistent": True},
         {"persistent": False, "block_m": 128, "block_n": 96},
         {"ping_pong": True},

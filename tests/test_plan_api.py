@@ -39,7 +39,6 @@ FIELDS = {
     "prefetch": False,
     "ping_pong": False,
     "persistent": True,
-    "deal_rows": False,
 }
 
 

@@ -37,9 +37,6 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> repack_a, repack_b;
   // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
   std::optional<bool> swap_ab;
-  // Rows that the TMA cannot take as they lie (of A, swapped: columns of B) are dealt out to eight
-  // matrices, which it can.
-  std::optional<bool> deal_rows;
   // CTAs of a cluster, above and beside each other, and sharing a block tile's K; 1 is off.
   std::optional<int> cluster_m, cluster_n, cluster_k;
   std::optional<bool> multicast;         // a cluster's CTAs fetch shared operands once
@@ -70,7 +67,7 @@ struct FASTGEMM_API KernelConfig {
   int swizzle_bytes = 128;
   int raster_group = 0;
   int split_k = 1;
-  bool swap_ab = false, deal_rows = false;
+  bool swap_ab = false;
   bool staged_stores = true;
   bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;

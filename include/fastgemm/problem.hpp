@@ -76,7 +76,6 @@ struct GemmProblem {
   float alpha = 1.0f, beta = 0.0f;
   std::shared_ptr<const Fusion> fusion;
   bool fusion_transposed = false;  // the library's: the arrays are meant for D transposed
-  bool rows_dealt = false;         // the library's too: it made a batch of one product's rows
 
   bool has_c() const { return beta != 0.0f; }
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <new>
 
-#include "canonical.hpp"
 #include "codegen.hpp"
 #include "emulator/host_kernel.hpp"
 #include "emulator/run_grid.hpp"
@@ -107,11 +106,10 @@ class Run {
     const GemmProblem q = repacked(p, which, copies.data());
     if (which.any()) repack(p, q, which);
     const GemmProblem computed = oriented(config_, q);
-    const GemmProblem whole = config_.swap_ab ? transposed(q) : q;  // no rows dealt out
     GlobalMemory memory;
-    add_inputs(memory, whole);
+    add_inputs(memory, computed);
     if (!config_.finishes_apart()) {
-      add_outputs(memory, whole);
+      add_outputs(memory, computed);
       multiply(computed, std::move(memory));
       return std::move(result_);
     }
@@ -122,7 +120,7 @@ class Run {
     add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,
         pairs ? (partial.n + 1) / 2 * 2 : partial.n, Array::Use::write);
     multiply(partial, std::move(memory));
-    reduce(partial, computed, whole);
+    reduce(partial, computed);
     return std::move(result_);
   }
 
@@ -141,16 +139,11 @@ class Run {
 
   void multiply(const GemmProblem& p, GlobalMemory memory) {
     FusedParams params = params_of(launchable_, p);
-    EmulatedMap a_maps[dealt_matrices]{};  // of dealt matrices, or of whole tiles and at the edge
-    EmulatedMap b_maps[2]{}, d_map{};
+    EmulatedMap a_maps[2]{}, b_maps[2]{}, d_map{};  // of whole tiles, of those at the edge
     void* arguments[] = {&params, a_maps, b_maps, &d_map};
     if (config_.family == Family::sm90) {
       const OperandBoxes a = tensor_boxes_a(p, config_), b = tensor_boxes_b(p, config_);
       a_maps[0] = map_of(a.whole), a_maps[1] = map_of(a.edge);
-      if (config_.deal_rows) {
-        const auto dealt = dealt_boxes_a(p, config_, launchable_.whole_matrices);
-        std::transform(dealt.begin(), dealt.end(), a_maps, map_of);
-      }
       b_maps[0] = map_of(b.whole), b_maps[1] = map_of(b.edge);
       if (config_.tma_stores) d_map = map_of(tensor_box_d(p, config_));
     }
@@ -159,13 +152,13 @@ class Run {
   }
 
   // Rows of partial sums are read whole, with what pads them.
-  void reduce(const GemmProblem& partial, const GemmProblem& p, const GemmProblem& whole) {
+  void reduce(const GemmProblem& partial, const GemmProblem& p) {
     FusedParams from = params_of(launchable_, partial), to = params_of(launchable_, p);
     void* arguments[] = {&from, &to};
     GlobalMemory memory;
     add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,
         workspace_pitch(p), Array::Use::read);
-    add_outputs(memory, whole);
+    add_outputs(memory, p);
     launch(kernel_.reduce, reduce_kernel_name(config_), reduce_ctas(p), REDUCE_THREADS, 0, 1,
            arguments, std::move(memory));
   }

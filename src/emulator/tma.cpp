@@ -60,17 +60,23 @@ void count_passes(Counts& counts, const TensorBox& box, u32 shared) {
 
 }  // namespace
 
-const TensorBox& World::find_box(const char* instruction, const void* map) {
+const TensorBox& World::find_box(const char* instruction, const void* map, const int (&at)[4]) {
   const auto* box = static_cast<const TensorBox*>(map);
   if (reinterpret_cast<std::uintptr_t>(map) % 64 || box->magic != TENSOR_BOX_MAGIC)
     fail("out of bounds", instruction, hex(reinterpret_cast<std::uintptr_t>(map)),
          "there is no tensor map here");
+  // The copy engine takes no other boxes: an H200 ends the kernel with an illegal instruction.
+  const std::int64_t offset = std::int64_t{at[0]} * box->element_bytes;
+  if (offset % 16 != 0)
+    fail("misaligned", instruction, hex(reinterpret_cast<std::uintptr_t>(box->data + offset)),
+         "the box begins " + std::to_string(offset) +
+             " bytes into a row, which has to be a multiple of 16");
   return *box;
 }
 
 void World::tma_load(u32 shared, const void* map, u32 barrier, const int (&at)[4], u32 ctas) {
   Fiber& self = *current_;
-  const TensorBox& box = find_box("TMA load", map);
+  const TensorBox& box = find_box("TMA load", map, at);
   const Epoch engine{++self.cta->engine_clock, agents_.engine_of(static_cast<int>(self.cta->rank))};
   if (!ctas) {
     load_box(box, shared, barrier, at, engine);
@@ -127,7 +133,7 @@ void World::load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&
   complete_bytes(counts_at, engine, bytes);
 }
 
-void World::tma_prefetch(const void* map, const int (&)[4]) { find_box("TMA prefetch", map); }
+void World::tma_prefetch(const void* map, const int (&at)[4]) { find_box("TMA prefetch", map, at); }
 
 void World::tma_store(const void* map, u32 shared, const int (&at)[4]) {
   constexpr const char* name = "TMA store";
@@ -138,7 +144,7 @@ void World::tma_store(const void* map, u32 shared, const int (&at)[4]) {
   warp.bulk_owner_known = true;
   warp.bulk_owner = self.lane;
   self.bulk_open = true;
-  const TensorBox& box = find_box(name, map);
+  const TensorBox& box = find_box(name, map, at);
   const int row_bytes = row_bytes_of(box);
   locate(name, shared, bytes_of(box), 128);
   const Epoch reader{self.bulk_group, agents_.bulk_of(warp.number)};

@@ -229,7 +229,7 @@ class World final : public Machine {
   void complete_bytes(Mbarrier& barrier, Epoch writer, int bytes);
 
   // tma.cpp
-  const TensorBox& find_box(const char* instruction, const void* map);
+  const TensorBox& find_box(const char* instruction, const void* map, const int (&at)[4]);
   void load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&at)[4], Epoch engine);
 
   // wgmma.cpp

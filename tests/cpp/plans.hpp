@@ -92,7 +92,6 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.prefetch = k.prefetch;
   c.ping_pong = k.ping_pong;
   c.persistent = k.persistent;
-  c.deal_rows = k.deal_rows;
   c.repack_a = k.repack_a, c.repack_b = k.repack_b;
   return c;
 }

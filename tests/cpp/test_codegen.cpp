@@ -114,7 +114,7 @@ TEST(Codegen, SourcesAreShort) {
     most = std::max(most, lines);
   }
   std::printf("generated lines: %zu at most, without repacking and split K\n", most);
-  EXPECT_LE(most, 45u);
+  EXPECT_LE(most, 44u);
 }
 
 TEST(Codegen, EveryConstantIsInTheSource) {
@@ -136,7 +136,6 @@ TEST(Codegen, EveryConstantIsInTheSource) {
         {"STAGED_STORES", text(k.staged_stores)},
         {"SPLIT_K", text(split)},
         {"SWAP_AB", text(k.swap_ab)},
-        {"DEAL_ROWS", text(k.deal_rows)},
         {"DEPENDENT_LAUNCH", text(k.dependent_launch)},
         {"A_COPY_BYTES", text(k.a_copy_bytes)},
         {"B_COPY_BYTES", text(k.b_copy_bytes)},

@@ -36,7 +36,6 @@ std::vector<GemmConfig> wishes() {
   wish().prefetch = true;
   wish().ping_pong = true;
   wish().persistent = true;
-  wish().deal_rows = true;
   return all;
 }
 
@@ -73,7 +72,6 @@ std::vector<KernelConfig> kernels_one_field_apart() {
           changed(base, [](K& k) { k.prefetch = !k.prefetch; }),
           changed(base, [](K& k) { k.ping_pong = !k.ping_pong; }),
           changed(base, [](K& k) { k.persistent = !k.persistent; }),
-          changed(base, [](K& k) { k.deal_rows = !k.deal_rows; }),
           changed(base, [](K& k) { k.multicast = !k.multicast; }),
           changed(base, [](K& k) { k.tma_stores = !k.tma_stores; }),
           changed(base, [](K& k) { k.dependent_launch = !k.dependent_launch; }),
@@ -202,7 +200,7 @@ TEST(Traits, AccessesOfTheResultAreWideOnlyWhereDAndCAllowIt) {
 
 TEST(Traits, EveryTraitIsPartOfTheCode) {
   const ProblemTraits base = traits_of(canonical(placed(64, 64, 64)));
-  std::vector<ProblemTraits> all(14, base);
+  std::vector<ProblemTraits> all(11, base);
   all[1].in = DType::bf16;
   all[2].out = DType::f32;
   all[3].a_major = Major::mn;
@@ -213,9 +211,6 @@ TEST(Traits, EveryTraitIsPartOfTheCode) {
   all[8].has_c = !base.has_c;
   all[9].tma = !base.tma;
   all[10].tma_stores = !base.tma_stores;
-  all[11].a_deals = !base.a_deals;
-  all[12].b_deals = !base.b_deals;
-  all[13].dealt = !base.dealt;
   std::set<std::uint64_t> codes;
   for (const ProblemTraits& t : all) codes.insert(t.code());
   EXPECT_EQ(codes.size(), all.size());

@@ -106,9 +106,7 @@ TEST(Overrides, EachFieldAloneIsHeeded) {
         WISH(ping_pong, false),
         WISH(ping_pong, true),
         WISH(persistent, false),
-        WISH(persistent, true),
-        WISH(deal_rows, false),
-        WISH(deal_rows, true)}},
+        WISH(persistent, true)}},
   };
   for (const auto& [arch, wishes] : cases)
     for (const Wish& w : wishes) {
@@ -266,8 +264,6 @@ TEST(Overrides, AnyMixOfWishesIsHeededOrRefused) {
       WISH(ping_pong, false),
       WISH(persistent, true),
       WISH(persistent, false),
-      WISH(deal_rows, true),
-      WISH(deal_rows, false),
   };
   Dice dice(6);
   int heeded = 0, refused = 0;

@@ -14,13 +14,11 @@ namespace {
 // Block tiles with those of the clusters that hang over the edge, and of every split of K.
 std::int64_t tiles(const Plan& p) {
   const bool swapped = p.kernel.swap_ab;
-  const int matrices = p.kernel.deal_rows ? 8 : 1;
-  const std::int64_t rows = ceil_div(swapped ? p.problem.n : p.problem.m, matrices);
+  const std::int64_t rows = swapped ? p.problem.n : p.problem.m;
   const std::int64_t cols = swapped ? p.problem.m : p.problem.n;
   const std::int64_t cluster_rows = ceil_div(ceil_div(rows, p.kernel.block_m), p.kernel.cluster_m);
   const std::int64_t cluster_cols = ceil_div(ceil_div(cols, p.kernel.block_n), p.kernel.cluster_n);
-  return matrices * cluster_rows * cluster_cols * p.kernel.cluster() * p.problem.batch *
-         p.kernel.split_k;
+  return cluster_rows * cluster_cols * p.kernel.cluster() * p.problem.batch * p.kernel.split_k;
 }
 
 void expect_fits(const Plan& p, const HardwareSpec& hw) {

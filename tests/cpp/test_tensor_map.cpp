@@ -304,31 +304,6 @@ TEST(TensorMaps, BoxesDifferInEveryField) {
     for (std::size_t j = 0; j < all.size(); ++j) EXPECT_EQ(all[i] == all[j], i == j) << i << j;
 }
 
-// Rows dealt out: element (row, k) of any A is in matrix row % 8, where the kernel looks for it,
-// and no map reaches beyond a row or its matrix.
-TEST(TensorMaps, DealtRowsAreReadWhereTheViewSays) {
-  Dice dice(12);
-  for (int round = 0; round < 500 && !HasFailure(); ++round) {
-    GemmProblem whole = placed(8 + dice.below(300), 16, 1 + dice.below(400), "nt", 1);
-    whole.a.data = static_cast<char*>(whole.a.data) + 2 * dice.below(8);
-    whole.a.row_stride += dice.below(9);
-    ASSERT_EQ(refuse_deal(whole), nullptr);
-    const GemmProblem p = dealt(whole);
-    const auto boxes = dealt_boxes_a(p, kernel_for(p, 64, 1, 1), whole_matrices(whole.m));
-    const std::int64_t row = dice.below(static_cast<int>(whole.m)),
-                       k = dice.below(static_cast<int>(whole.k));
-    const TensorBox& t = boxes[static_cast<std::size_t>(row % 8)];
-    expect_encodable(t, dump(whole));
-    // As device/mainloop_sm90.cuh counts.
-    const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p.a.data));
-    const std::int64_t behind = (address / 2 + row % 8 * p.a.batch_stride) % 8;
-    EXPECT_TRUE(inside(t, {behind + k, row / 8, 0}, 0)) << dump(whole);
-    EXPECT_EQ(element(t, behind + k, row / 8, 0, 0), element(whole.a, 0, row, k)) << dump(whole);
-    EXPECT_FALSE(inside(t, {behind + whole.k, 0, 0}, 0)) << dump(whole);
-    EXPECT_EQ(t.extent[1], (whole.m - row % 8 + 7) / 8) << dump(whole);
-  }
-}
-
 TEST(TensorMaps, RefusalsNameTheirCause) {
   const auto why = [](const GemmProblem& p) {
     const char* text = refuse_tma(p, traits_of(p));

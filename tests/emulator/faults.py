@@ -312,24 +312,11 @@ FAULTS = {
         *NOT_RIGHT,
         block_n=128,
     ),
-    "rows dealt out: K is counted from the map's address": sm90(
+    "a box begins between two chunks of 16 bytes": sm90(
         LOOP_90,
-        "DEAL_ROWS ? elements_behind_chunk(p, batch) : 0",
-        "DEAL_ROWS ? 0 : 0",
-        *NOT_RIGHT,
-        "out of bounds",
-        shape=(524, 40, 77),
-        gap=1,
-        deal_rows=True,
-    ),
-    "rows dealt out: all matrices are as high as the first": sm90(
-        "raster.cuh",
-        "matrix >= p.whole_matrices ? p.m - 1",
-        "matrix >= p.whole_matrices ? p.m",
-        "out of bounds",
-        "race",
-        shape=(524, 40, 77),
-        deal_rows=True,
+        "(m, t * Config::BLOCK_K, n_rank, a_batch, m_present,",
+        "(m, t * Config::BLOCK_K + 4, n_rank, a_batch, m_present,",
+        "misaligned",
     ),
     "ping-pong: the ring is taken before it is handed over": sm90(
         KERNEL_90,

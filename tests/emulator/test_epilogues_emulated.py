@@ -17,16 +17,12 @@ FAMILIES = {
     "sm90, swapped": dict(arch="sm_90", swap_ab=True, block_n=32),
     "sm90, K shared by 2": dict(arch="sm_90", swap_ab=False, cluster_k=2),
     "sm90, split in 2": dict(arch="sm_90", split_k=2),
-    "sm90, rows dealt out": dict(arch="sm_90", deal_rows=True),
-    "sm90, columns dealt out, split in 2": dict(
-        arch="sm_90", deal_rows=True, swap_ab=True, split_k=2
-    ),
 }
 
 
 def emulate(family, m=40, n=64, k=200, *, layout="nt", **options):
     """(exact product, result) of small integers."""
-    fields = dict({**FAMILIES, **FAMILIES_GATED}[family])
+    fields = dict(FAMILIES_GATED[family])
     arch = fields.pop("arch")
     m = 4 if fields.get("family") == "gemv" else m
     a = operand(m, k, "float16", layout[0] == "t", 1)
@@ -74,7 +70,7 @@ def test_what_is_kept_and_the_largest_magnitude(family):
 
 # Gates and ups are fetched a column of the swizzle at a time.
 FAMILIES_GATED = {
-    **{name: fields for name, fields in FAMILIES.items() if "dealt" not in name},
+    **FAMILIES,
     "sm90, 64-byte rows": dict(arch="sm_90", swap_ab=False, swizzle_bytes=64, block_k=32),
     "sm90, no swizzle, 2x1": dict(
         arch="sm_90", swap_ab=False, swizzle=False, block_m=64, block_n=64, cluster_m=2

@@ -111,28 +111,10 @@ def test_every_swizzle_of_sm90(name, layout):
     product(8, 8, depth * fields["cluster_k"], seed=2, **options)
 
 
-DEALT = {
-    "as planned": dict(),
-    "one less in some matrices": dict(n=521, k=129),
-    "few rows": dict(m=5, n=13, k=9),
-    "rows of A": dict(m=333, n=24, swap_ab=False),
-    "split in 2": dict(n=1003, split_k=2),
-    "K shared by 2": dict(k=391, cluster_k=2),
-    "1x2": dict(n=1100, cluster_n=2, block_m=64, block_n=16),
-    "2x1": dict(n=1100, cluster_m=2, block_m=64, block_n=32),
-    "ping-pong": dict(n=1100, ping_pong=True, block_m=64, block_n=32),
-    "staged stores": dict(staged_stores=True),
-    "aligned rows": dict(n=136, k=128, gap=8),
-}
-
-
-@pytest.mark.parametrize("case", DEALT)
-def test_dealt_rows(case):
-    # A gap of one element: no row begins at 16 bytes.
-    options = dict(m=40, n=520, k=77, gap=1, swap_ab=True) | DEALT[case]
-    m, n, k = (options.pop(extent) for extent in "mnk")
-    product(m, n, k, arch="sm_90", out_dtype="float32", beta=-2.0, deal_rows=True, **options)
-    product(m, n, k, arch="sm_90", dtype="bfloat16", deal_rows=True, **options)
+def test_partial_sums_in_rows_of_odd_length():
+    for m, staged in ((17, None), (17, True), (16, False)):
+        fields = dict(swap_ab=True, split_k=2, staged_stores=staged)
+        product(m, 136, 200, arch="sm_90", family="sm90", **fields)
 
 
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 5])

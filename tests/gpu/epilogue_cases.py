@@ -28,8 +28,6 @@ CONFIGS = {
     "sm90 swapped 48": dict(family="sm90", swap_ab=True, block_m=128, block_n=48),
     "sm90 swapped, ordinary": dict(family="sm90", swap_ab=True, block_n=64, tma_stores=False),
     "sm90 swapped split": dict(family="sm90", swap_ab=True, block_n=16, split_k=3),
-    "sm90 rows dealt out": dict(family="sm90", deal_rows=True, block_n=32),
-    "sm90 columns dealt out": dict(family="sm90", deal_rows=True, swap_ab=True, block_n=32),
     "sm90 cluster K": dict(family="sm90", block_m=64, block_n=64, cluster_k=2),
     "sm90 swapped cluster K": dict(
         family="sm90", swap_ab=True, block_m=64, block_n=16, cluster_k=2

@@ -79,9 +79,7 @@ struct OutputTile {
   }
   FASTGEMM_DEVICE OutputTile(const GemmParams& p, const TileIndex& index)
       : OutputTile(p, index.batch, i64(index.m) * Config::BLOCK_M, i64(index.n) * Config::BLOCK_N,
-                   (Config::SPLIT_K ? p.m : rows_of<Config>(p, index.batch)) -
-                       i64(index.m) * Config::BLOCK_M,
-                   p.n - i64(index.n) * Config::BLOCK_N) {}
+                   p.m - i64(index.m) * Config::BLOCK_M, p.n - i64(index.n) * Config::BLOCK_N) {}
 
   // Finishes COUNT neighbouring sums of one row and stores them, as far as they exist.
   template <int COUNT>

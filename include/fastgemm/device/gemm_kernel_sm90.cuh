@@ -177,9 +177,8 @@ FASTGEMM_DEVICE void store_sums(const GemmParams& p, const TensorMap& d_map,
   }
 }
 
-// `a_maps`: OperandMaps, or DealtMaps.
-template <class Config, class AMaps>
-FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const AMaps& a_maps,
+template <class Config>
+FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_maps,
                                       const OperandMaps& b_maps, const TensorMap& d_map) {
   using Ring = RingSm90<Config>;
   extern __shared__ __align__(1024) unsigned char shared_memory[];

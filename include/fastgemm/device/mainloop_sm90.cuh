@@ -31,24 +31,10 @@ namespace fastgemm {
 struct OperandMaps {
   TensorMap whole, edge;
 
-  FASTGEMM_DEVICE const TensorMap& of(i64, bool at_edge) const { return at_edge ? edge : whole; }
   FASTGEMM_DEVICE void prefetch() const {
     ptx::prefetch_tensormap(whole);
     ptx::prefetch_tensormap(edge);
   }
-};
-
-// The TMA takes rows that are a multiple of 16 bytes apart. Those of any A are, if every eighth is
-// taken: so its rows are dealt out to eight matrices, which are multiplied like a batch. Matrix s
-// has rows s, s + 8, s + 16 ...; its first one begins anywhere, but the address of a map does not:
-// that is rounded down to 16 bytes, and coordinates of K count from there. The map ends where the
-// row does, so that what follows arrives as zeros.
-constexpr int DEALT_MATRICES = 8;
-struct DealtMaps {
-  TensorMap matrix[DEALT_MATRICES];
-
-  FASTGEMM_DEVICE const TensorMap& of(i64 i, bool) const { return matrix[i]; }
-  FASTGEMM_DEVICE void prefetch() const {}  // a CTA needs one of them
 };
 
 // The copies of one CTA's slice of an operand's k-tile, of which `present` rows exist: body(bytes
@@ -94,24 +80,21 @@ template <class Config>
 struct TileSource {
   using A = typename RingSm90<Config>::A;
   using B = typename RingSm90<Config>::B;
-  static_assert(!Config::DEAL_ROWS || A::COLUMNS == 1, "a row of A may begin anywhere in a chunk");
-  int m, n, first_k, m_present, n_present;
+  int m, n, m_present, n_present;
   const TensorMap& a_map;
   const TensorMap& b_map;
   int a_batch, b_batch;
   int m_rank, n_rank;
 
-  template <class AMaps>
-  FASTGEMM_DEVICE TileSource(const GemmParams& p, const AMaps& a, const OperandMaps& b,
+  FASTGEMM_DEVICE TileSource(const GemmParams& p, const OperandMaps& a, const OperandMaps& b,
                              const TileIndex& index, i64 batch, u32 cta_rank)
       : m(index.m * Config::BLOCK_M),
         n(index.n * Config::BLOCK_N),
-        first_k(Config::DEAL_ROWS ? elements_behind_chunk(p, batch) : 0),
-        m_present(present<A, Config::GATE == Gate::M || Config::DEAL_ROWS>(p.m, m)),
+        m_present(present<A, Config::GATE == Gate::M>(p.m, m)),
         n_present(present<B, Config::GATE == Gate::N>(p.n, n)),
-        a_map(a.of(batch, m_present < A::OUTER)),
-        b_map(b.of(batch, n_present < B::OUTER)),
-        a_batch(p.a_batch_stride && !Config::DEAL_ROWS ? static_cast<int>(batch) : 0),
+        a_map(m_present < A::OUTER ? a.edge : a.whole),
+        b_map(n_present < B::OUTER ? b.edge : b.whole),
+        a_batch(p.a_batch_stride ? static_cast<int>(batch) : 0),
         b_batch(p.b_batch_stride ? static_cast<int>(batch) : 0),
         m_rank(cta_rank % Config::CLUSTER_M),
         n_rank(cta_rank / Config::CLUSTER_M) {}
@@ -143,8 +126,8 @@ struct TileSource {
  private:
   template <class Body>
   FASTGEMM_DEVICE void for_each_a(int t, Body body) const {
-    for_each_copy<A, Config::GATE == Gate::M>(m, first_k + t * Config::BLOCK_K, n_rank, a_batch,
-                                              m_present, body);
+    for_each_copy<A, Config::GATE == Gate::M>(m, t * Config::BLOCK_K, n_rank, a_batch, m_present,
+                                              body);
   }
   template <class Body>
   FASTGEMM_DEVICE void for_each_b(int t, Body body) const {
@@ -152,18 +135,11 @@ struct TileSource {
                                               body);
   }
 
-  // Where the first row of a dealt matrix begins, behind the address of its map.
-  FASTGEMM_DEVICE static int elements_behind_chunk(const GemmParams& p, i64 matrix) {
-    return static_cast<int>(
-        (reinterpret_cast<u64>(p.a) / 2 + static_cast<u64>(matrix * p.a_batch_stride)) %
-        CHUNK_ELEMENTS);
-  }
-
-  // How many of the tile's rows (columns) from `first` on exist. Gated or dealt, all are fetched.
-  template <class Tile, bool ALL>
+  // How many of the tile's rows (columns) from `first` on exist. Gated, all are fetched.
+  template <class Tile, bool GATED>
   FASTGEMM_DEVICE static int present(i64 extent, int first) {
     const i64 left = extent - first;
-    return ALL || left > Tile::OUTER ? Tile::OUTER : left > 0 ? static_cast<int>(left) : 0;
+    return GATED || left > Tile::OUTER ? Tile::OUTER : left > 0 ? static_cast<int>(left) : 0;
   }
 
   template <class Tile>

@@ -18,7 +18,6 @@ struct GemmParams {
   unsigned int k_tiles_of_split;  // k-tiles of each split but the last
   unsigned int tiles_m, tiles_n;  // block tiles of one matrix of the batch
   float alpha, beta;
-  unsigned int whole_matrices;  // rows dealt out: the matrices behind these have one row less
 };
 
 // An array that the epilogue reads or, where the expression keeps something, writes; strides count

@@ -1,7 +1,6 @@
 // Raster: which tile of D a CTA computes. CTAs that run together should share operands in L2.
 #pragma once
 
-#include "fastgemm/device/params.cuh"
 #include "fastgemm/device/types.cuh"
 
 namespace fastgemm {
@@ -34,12 +33,6 @@ FASTGEMM_DEVICE TileIndex raster(u32 cta, u32 tiles_m, u32 tiles_n) {
     const u32 n = within / rows;
     return {batch, first_m + within - n * rows, n};
   }
-}
-
-// Rows of D in one matrix of the batch.
-template <class Config>
-FASTGEMM_DEVICE i64 rows_of(const GemmParams& p, i64 matrix) {
-  return Config::DEAL_ROWS && matrix >= p.whole_matrices ? p.m - 1 : p.m;
 }
 
 // Which k-tiles a CTA multiplies, and of which matrix: with K split, matrix b * splits + s of the

@@ -36,7 +36,7 @@ FASTGEMM_DEVICE void reduce_splits(const GemmParams& partial, const GemmParams& 
 #pragma unroll
       for (int j = 0; j < COUNT; ++j) sum[j] += __uint_as_float(words[j]);
     }
-    const OutputTile<Config> out(p, matrix, row, col, rows_of<Config>(p, matrix) - row, p.n - col);
+    const OutputTile<Config> out(p, matrix, row, col, 1, p.n - col);
     if constexpr (Config::D_VECTOR >= 4)
       out.template finish<COUNT>(0, 0, sum);
     else
