@@ -170,9 +170,13 @@ def host_overhead(results):
         "",
         *lines_of(["from", "call", "us"], rows),
     ]
-    for shape, us in results.get("in_jit_us", {}).items():
-        times = ", ".join(f"{name} {value:.1f} us" for name, value in us.items())
-        lines += ["", f"A product of {shape} among others in one jitted program of JAX: {times}."]
+    in_jit = results.get("in_jit_us", {})
+    if in_jit:
+        names = dict.fromkeys(name for us in in_jit.values() for name in us)
+        rows = [(n, *(f"{us[n]:.1f}" if n in us else "" for us in in_jit.values())) for n in names]
+        what = "One of many products in a jitted program, us: of a run alone, and of runs in a row."
+        lines += ["", what, ""]
+        lines += lines_of(["product", *in_jit], rows)
     return lines
 
 

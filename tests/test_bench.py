@@ -148,7 +148,7 @@ def test_host_time_and_decoding_have_their_tables(tmp_path):
     text = write_table(tmp_path, LLAMA_BLOCK, HOST_OVERHEAD)
     assert text.index("**Host time**") < text.index("**Decoding**")
     assert "| torch | gemm, out= | 3.2 |" in text
-    assert "fastgemm.jax.gemm 2.5 us, XLA's dot 3.5 us" in text
+    assert "| fastgemm.jax.gemm | 2.5 |" in text and "| XLA's dot | 3.5 |" in text
     assert "| torch | 16 | 1100 | 1000 (torch) | 1.10 |" in text
 
 
