@@ -107,10 +107,12 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
 
 std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
   if (k.swizzle || k.staged_stores || k.raster_group != 0 || k.cluster_m != 1 || k.cluster_n != 1 ||
-      k.multicast || k.tma_stores || k.repack_a || k.repack_b || k.ping_pong || k.persistent)
+      k.cluster_k != 1 || k.multicast || k.prefetch || k.tma_stores || k.repack_a || k.repack_b ||
+      k.ping_pong || k.persistent)
     return "family gemv reads each element of B once, into registers: it has no swizzle, raster "
-           "groups, clusters, multicast, staged or TMA stores, ping-pong, persistent CTAs, or "
-           "repacking";
+           "groups, clusters, multicast, prefetch, staged or TMA stores, ping-pong, persistent "
+           "CTAs, "
+           "or repacking";
   if (k.dependent_launch && arch.cc < 90)
     return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
   const bool k_major = k.b_major == Major::k, tensor = gemv_on_tensor_cores(k);
