@@ -105,14 +105,18 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   return {};
 }
 
+// The knobs that are sm90's alone.
+bool has_sm90_knobs(const KernelConfig& k) {
+  return k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.tma_stores ||
+         k.prefetch || k.ping_pong || k.persistent;
+}
+
 std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
-  if (k.swizzle || k.staged_stores || k.raster_group != 0 || k.cluster_m != 1 || k.cluster_n != 1 ||
-      k.cluster_k != 1 || k.multicast || k.prefetch || k.tma_stores || k.repack_a || k.repack_b ||
-      k.ping_pong || k.persistent)
+  if (has_sm90_knobs(k) || k.swizzle || k.staged_stores || k.raster_group != 0 || k.repack_a ||
+      k.repack_b)
     return "family gemv reads each element of B once, into registers: it has no swizzle, raster "
            "groups, clusters, multicast, prefetch, staged or TMA stores, ping-pong, persistent "
-           "CTAs, "
-           "or repacking";
+           "CTAs, or repacking";
   if (k.dependent_launch && arch.cc < 90)
     return "dependent launch needs compute capability 9.0, not there on " + arch_name(arch.cc);
   const bool k_major = k.b_major == Major::k, tensor = gemv_on_tensor_cores(k);
@@ -145,8 +149,7 @@ std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
 }
 
 std::string refuse_shape(const KernelConfig& k) {
-  if (k.cluster_m != 1 || k.cluster_n != 1 || k.cluster_k != 1 || k.multicast || k.swap_ab ||
-      k.tma_stores || k.dependent_launch || k.prefetch || k.ping_pong || k.persistent)
+  if (has_sm90_knobs(k) || k.swap_ab || k.dependent_launch)
     return std::string("family ") + name(k.family) +
            " has no clusters, multicast, swapped operands, TMA stores, dependent launch, ping-pong "
            "or persistent CTAs: they need family sm90";

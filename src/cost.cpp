@@ -4,11 +4,10 @@
 namespace fastgemm {
 
 double input_bytes(const GemmProblem& p) {
-  const auto matrices = [&](const MatrixView& v) {  // that differ
-    return v.batch_stride == 0 ? 1.0 : static_cast<double>(p.batch);
+  const auto rows = [&](const MatrixView& v, std::int64_t outer) {
+    return static_cast<double>(matrices_of(v, p.batch)) * static_cast<double>(outer);
   };
-  return 2.0 * static_cast<double>(p.k) *
-         (matrices(p.a) * static_cast<double>(p.m) + matrices(p.b) * static_cast<double>(p.n));
+  return 2.0 * static_cast<double>(p.k) * (rows(p.a, p.m) + rows(p.b, p.n));
 }
 
 double least_bytes(const GemmProblem& p) {

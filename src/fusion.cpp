@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "canonical.hpp"
 #include "fastgemm/error.hpp"
 #include "overlap.hpp"
 
@@ -12,31 +13,15 @@ namespace {
 
 constexpr int ACCESS_BITS = 4;  // of an array: its dtype, then whether it is wide
 
-bool is_wide(const MatrixView& v, ArrayKind kind, std::int64_t batch, std::int64_t rows,
-             std::int64_t cols) {
-  if (kind == ArrayKind::tensor || kind == ArrayKind::row || v.col_stride != 1 || cols % 16 != 0)
+bool is_wide(const MatrixView& v, ArrayKind kind, const GemmProblem& p) {
+  if (kind == ArrayKind::tensor || kind == ArrayKind::row || v.col_stride != 1 ||
+      p.d_cols() % 16 != 0)
     return false;
   const auto size = static_cast<std::int64_t>(size_of(v.dtype));
   std::uint64_t bits = reinterpret_cast<std::uintptr_t>(v.data);
-  if (batch > 1) bits |= static_cast<std::uint64_t>(v.batch_stride * size);
-  if (rows > 1) bits |= static_cast<std::uint64_t>(v.row_stride * size);
+  if (p.batch > 1) bits |= static_cast<std::uint64_t>(v.batch_stride * size);
+  if (p.d_rows() > 1) bits |= static_cast<std::uint64_t>(v.row_stride * size);
   return bits % 16 == 0;
-}
-
-// How the arrays are read if the problem stays as it is, or is transposed.
-std::uint32_t accesses(const GemmProblem& p, bool transposed) {
-  std::uint32_t accesses = 0;
-  if (!p.fusion) return accesses;
-  std::int64_t rows = p.d_rows(), cols = p.d_cols();
-  if (transposed) std::swap(rows, cols);
-  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
-    MatrixView view = fused_array(p, i);
-    if (transposed) std::swap(view.row_stride, view.col_stride);
-    const ArrayKind kind = fused_kind(*p.fusion->epilogue, i, p.fusion_transposed != transposed);
-    const std::uint32_t wide = is_wide(view, kind, p.batch, rows, cols) ? 8 : 0;
-    accesses |= (static_cast<std::uint32_t>(view.dtype) | wide) << (ACCESS_BITS * i);
-  }
-  return accesses;
 }
 
 std::string shown(const Epilogue::Array& array) {
@@ -69,7 +54,17 @@ ArrayKind fused_kind(const Epilogue& epilogue, std::size_t i, bool transposed) {
                                      : kind;
 }
 
-std::uint32_t fused_access(const GemmProblem& p) { return accesses(p, false); }
+std::uint32_t fused_access(const GemmProblem& p) {
+  std::uint32_t accesses = 0;
+  if (!p.fusion) return accesses;
+  for (std::size_t i = 0; i < p.fusion->arrays.size(); ++i) {
+    const MatrixView view = fused_array(p, i);
+    const ArrayKind kind = fused_kind(*p.fusion->epilogue, i, p.fusion_transposed);
+    const std::uint32_t wide = is_wide(view, kind, p) ? 8 : 0;
+    accesses |= (static_cast<std::uint32_t>(view.dtype) | wide) << (ACCESS_BITS * i);
+  }
+  return accesses;
+}
 
 FusedAccess access_of(std::uint32_t accesses, std::size_t i) {
   const std::uint32_t bits = accesses >> (ACCESS_BITS * i);
@@ -83,7 +78,7 @@ std::uint64_t fused_id(const GemmProblem& p) {
 }
 
 std::uint64_t fused_ids(const GemmProblem& p) {
-  return p.fusion ? fused_id(p) ^ std::uint64_t{accesses(p, true)} << 32 : 0;
+  return p.fusion ? fused_id(p) ^ fused_id(transposed(p)) << 1 : 0;
 }
 
 GateColumns gate_columns(const GemmProblem& p) {

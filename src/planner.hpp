@@ -90,6 +90,11 @@ int launch_ctas_per_sm(const KernelConfig& kernel);
 // CTAs that an SM holds at once, by shared memory, threads and estimated registers.
 int ctas_per_sm(const KernelConfig& kernel, const HardwareSpec& hardware);
 
+// Matrices of a batch that differ.
+inline std::int64_t matrices_of(const MatrixView& v, std::int64_t batch) {
+  return v.batch_stride == 0 ? 1 : batch;
+}
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Block tiles along M and N of one matrix of the batch.

@@ -22,7 +22,7 @@ struct Rows {
 
 Rows rows_of(const MatrixView& v, std::int64_t batch, std::int64_t outer, std::int64_t outer_stride,
              std::int64_t k, std::int64_t k_stride) {
-  const std::int64_t matrices = v.batch_stride == 0 ? 1 : batch;
+  const std::int64_t matrices = matrices_of(v, batch);
   if (major_of(outer_stride, k_stride) == Major::k)
     return {outer, k, outer_stride, k_stride, matrices, v.batch_stride};
   return {k, outer, k_stride, outer_stride, matrices, v.batch_stride};

@@ -25,7 +25,7 @@ TensorBox box_of(const MatrixView& v, Major major, std::int64_t batch, const Sid
   t.extent[0] = split_k ? s.span : k_major ? s.k : s.outer;
   t.extent[1] = k_major ? s.outer : s.k;
   t.extent[2] = split_k ? s.k / s.span : 1;
-  t.extent[3] = v.batch_stride == 0 ? 1 : batch;
+  t.extent[3] = matrices_of(v, batch);
   t.stride_bytes[0] = 2 * (k_major ? s.outer_stride : s.k_stride);
   t.stride_bytes[1] = split_k ? 2 * s.span : t.stride_bytes[0];
   t.stride_bytes[2] = v.batch_stride == 0 ? t.stride_bytes[0] : 2 * v.batch_stride;

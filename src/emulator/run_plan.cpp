@@ -54,8 +54,7 @@ class Workspace {
 
 void add(GlobalMemory& memory, const std::string& name, const MatrixView& view, std::int64_t batch,
          std::int64_t rows, std::int64_t cols, Array::Use use) {
-  if (view.batch_stride == 0) batch = 1;
-  memory.add(std::make_unique<Array>(name, view, batch, rows, cols, use));
+  memory.add(std::make_unique<Array>(name, view, matrices_of(view, batch), rows, cols, use));
 }
 
 // A copy is written in chunks of eight elements.
@@ -118,7 +117,7 @@ class Run {
     // Straight from registers they are written in pairs: rows have room for the last one.
     const bool pairs = config_.family == Family::sm90 && !config_.staged_stores;
     add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,
-        pairs ? (partial.n + 1) / 2 * 2 : partial.n, Array::Use::write);
+        pairs ? ceil_div(partial.n, 2) * 2 : partial.n, Array::Use::write);
     multiply(partial, std::move(memory));
     reduce(partial, computed);
     return std::move(result_);
