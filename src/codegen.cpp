@@ -169,8 +169,9 @@ std::string kernel_source(const KernelConfig& k) {
     if (k.epilogue) s.line("  using Epilogue = ::Epilogue;");
     if (gated) s.constant("Gate", "GATE", k.epilogue_transposed ? "Gate::M" : "Gate::N");
     s.line("};");
-    s.line("extern \"C\" __global__ void __launch_bounds__(REDUCE_THREADS)");
-    s.line(reduce_kernel_name(k) + "(const __grid_constant__ GemmParams partial,");
+    // For more CTAs an SM the compiler would save registers, and have fewer loads under way.
+    s.line("extern \"C\" __global__ void __launch_bounds__(REDUCE_THREADS, 4)");
+    s.line(reduce_kernel_name(k) + "(const __grid_constant__ PartialSums partial,");
     s.line(std::string("    const __grid_constant__ ") + finish_params + " params) {");
     s.line(std::string("  reduce_") + (gated ? "gated_" : "") + "splits<Finish>(partial, params);");
     s.line("}");

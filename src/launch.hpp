@@ -27,8 +27,12 @@ FusedParams params_of(const Launchable& launchable, const GemmProblem& problem);
 // The problem whose D is the partial sums of a split K: float32 matrices, one behind the other.
 GemmProblem partial_problem(GemmProblem problem, void* workspace);
 
-// CTAs of the kernel that adds up the splits.
-std::uint32_t reduce_ctas(const GemmProblem& problem);
+// How the splits in `partial` are added up into the D of `problem`.
+struct Reduction {
+  PartialSums partial;
+  std::uint32_t ctas;
+};
+Reduction reduction_of(const GemmProblem& partial, const GemmProblem& problem, unsigned splits);
 
 bool is_capturing(Stream stream);
 

@@ -152,13 +152,14 @@ class Run {
 
   // Rows of partial sums are read whole, with what pads them.
   void reduce(const GemmProblem& partial, const GemmProblem& p) {
-    FusedParams from = params_of(launchable_, partial), to = params_of(launchable_, p);
-    void* arguments[] = {&from, &to};
+    Reduction reduction = reduction_of(partial, p, static_cast<unsigned>(config_.split_k));
+    FusedParams params = params_of(launchable_, p);
+    void* arguments[] = {&reduction.partial, &params};
     GlobalMemory memory;
     add(memory, "the partial sums", partial.d, partial.batch * config_.split_k, partial.m,
         workspace_pitch(p), Array::Use::read);
     add_outputs(memory, p);
-    launch(kernel_.reduce, reduce_kernel_name(config_), reduce_ctas(p), REDUCE_THREADS, 0, 1,
+    launch(kernel_.reduce, reduce_kernel_name(config_), reduction.ctas, REDUCE_THREADS, 0, 1,
            arguments, std::move(memory));
   }
 

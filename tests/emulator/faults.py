@@ -275,11 +275,18 @@ FAULTS = {
     ),
     "a split is left out": sm80(
         "reduce_splits.cuh",
-        "split < p.splits",
-        "split + 1 < p.splits",
+        "lanes < partial.splits ? __uint",
+        "lanes + 1 < partial.splits ? __uint",
         "wrong",
         split_k=3,
-        times=2,
+    ),
+    "a lane's share of the splits is left out": sm80(
+        "reduce_splits.cuh",
+        "mask < lanes; mask *= 2",
+        "mask < lanes; mask *= 4",
+        "wrong",
+        shape=(70, 50, 640),
+        split_k=10,
     ),
     "more registers than there are": sm90(
         KERNEL_90,

@@ -43,7 +43,16 @@ struct FusedParams : GemmParams {
   EpilogueParams epilogue;
 };
 
-// Threads of a CTA of the kernel that adds up splits (reduce_splits.cuh).
+// The sums that a split K leaves, as the kernel that adds them up sees them (reduce_splits.cuh):
+// `splits` float32 matrices, one behind the other, for each of the batch. Strides count elements.
+struct PartialSums {
+  const float* data;
+  long long m_stride, matrix_stride;
+  unsigned int splits;
+  unsigned int lane_bits;  // 2^lane_bits threads share the splits of the same elements
+};
+
+// Threads of a CTA of that kernel.
 constexpr int REDUCE_THREADS = 256;
 
 // One operand as the kernel that repacks sees it (repack.cuh): matrices of rows x cols elements of
