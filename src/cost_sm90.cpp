@@ -115,12 +115,15 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
                   (c.cluster_m * c.cluster_n > 1 ? 0.05 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
                   (short_rows ? 1.0 : 0.0) + epilogue / cycles_per_us;
-  // The second kernel: a thread's loads sixteen at a time, and all partial sums through L2, against
-  // the grain of D where the operands are swapped.
-  if (c.finishes_apart())
-    r.reduce_us = 1.3 + static_cast<double>(ceil_div(c.split_k, 16)) +
-                  (c.swap_ab ? 5.2 : 2.4) * static_cast<double>(workspace_bytes(p, c)) /
-                      (hw.sms * 18.0 * cycles_per_us);
+  // The second kernel: a thread's loads four at a time, and all partial sums through L2, where many
+  // get in each other's way, against the grain of D where the operands are swapped. Its CTAs find
+  // no room beside those with two consumers, which take all registers.
+  if (c.finishes_apart()) {
+    const double loads = static_cast<double>(ceil_div(c.split_k, 4 << reduce_lane_bits(p, c)));
+    const double sums = static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 18 * cycles_per_us);
+    r.reduce_us = 0.5 + 0.5 * loads + (c.swap_ab ? 3.2 : 1.2) * sums + 0.7 * sums * sums +
+                  (c.consumers() > 1 ? 1.0 : 0.0);
+  }
   // A prefetching kernel has its first k-tiles in L2 when it may begin. Stores that ping-pong
   // spreads out, rather than all SMs storing at once, help long products at the power limit.
   const double long_lived = std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0);

@@ -82,18 +82,13 @@ GemmProblem partial_problem(GemmProblem p, void* workspace) {
   return p;
 }
 
-Reduction reduction_of(const GemmProblem& partial, const GemmProblem& p, unsigned splits) {
-  // What a team of threads finishes: four neighbours of a row, or what one gate and its up leave.
-  const std::int64_t teams = p.batch * (p.gated() ? p.m * p.n / 2 : p.m * ceil_div(p.n, 4));
-  // Lanes share the splits until each has no more than four, or the GPU enough to do.
-  constexpr std::int64_t enough = 1 << 16;
-  unsigned lane_bits = 0;
-  while (lane_bits < 3 && splits >> lane_bits > 4 && teams << (lane_bits + 1) <= enough)
-    ++lane_bits;
+Reduction reduction_of(const GemmProblem& partial, const GemmProblem& p, const KernelConfig& c) {
+  const int lane_bits = reduce_lane_bits(p, c);
   Reduction r;
   r.partial = {static_cast<const float*>(partial.d.data), partial.d.row_stride,
-               partial.d.batch_stride, splits, lane_bits};
-  r.ctas = static_cast<std::uint32_t>(ceil_div(teams << lane_bits, REDUCE_THREADS));
+               partial.d.batch_stride, static_cast<unsigned>(c.split_k),
+               static_cast<unsigned>(lane_bits)};
+  r.ctas = static_cast<std::uint32_t>(ceil_div(reduce_teams(p) << lane_bits, REDUCE_THREADS));
   return r;
 }
 
@@ -148,7 +143,7 @@ void launch_repack(const Launchable& l, const LoadedKernel& kernel, const GemmPr
 
 void launch_reduce(const Launchable& l, const LoadedKernel& kernel, const GemmProblem& partial,
                    const GemmProblem& p, Stream stream) {
-  Reduction reduction = reduction_of(partial, p, static_cast<unsigned>(l.config.split_k));
+  Reduction reduction = reduction_of(partial, p, l.config);
   FusedParams params = params_of(l, p);
   void* arguments[] = {&reduction.partial, &params};
   enqueue(kernel.reduce, reduction.ctas, REDUCE_THREADS, 0, l.config.dependent_launch, arguments,

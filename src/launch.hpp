@@ -32,7 +32,8 @@ struct Reduction {
   PartialSums partial;
   std::uint32_t ctas;
 };
-Reduction reduction_of(const GemmProblem& partial, const GemmProblem& problem, unsigned splits);
+Reduction reduction_of(const GemmProblem& partial, const GemmProblem& problem,
+                       const KernelConfig& kernel);
 
 bool is_capturing(Stream stream);
 

@@ -108,6 +108,12 @@ std::int64_t k_tiles_of_last_split(const KernelConfig& kernel, const GemmProblem
 std::int64_t workspace_pitch(const GemmProblem& problem);
 std::size_t workspace_bytes(const GemmProblem& problem, const KernelConfig& kernel);
 
+// The kernel that adds up the splits: its teams of threads, each of which finishes four neighbours
+// of a row or what one gate and its up leave, and 2^bits lanes of a team. They share the splits
+// until each has no more than four, or the GPU enough to do.
+std::int64_t reduce_teams(const GemmProblem& problem);
+int reduce_lane_bits(const GemmProblem& problem, const KernelConfig& kernel);
+
 // The most k-tiles that one CTA multiplies for a block tile.
 std::int64_t k_tiles_of_cta(const KernelConfig& kernel, const GemmProblem& problem);
 

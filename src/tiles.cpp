@@ -53,4 +53,15 @@ std::size_t workspace_bytes(const GemmProblem& p, const KernelConfig& k) {
   return static_cast<std::size_t>(p.batch * k.split_k * p.m * workspace_pitch(p)) * sizeof(float);
 }
 
+std::int64_t reduce_teams(const GemmProblem& p) {
+  return p.batch * (p.gated() ? p.m * p.n / 2 : p.m * ceil_div(p.n, 4));
+}
+
+int reduce_lane_bits(const GemmProblem& p, const KernelConfig& k) {
+  constexpr std::int64_t enough = 1 << 16;
+  int bits = 0;
+  while (bits < 3 && k.split_k >> bits > 4 && reduce_teams(p) << (bits + 1) <= enough) ++bits;
+  return bits;
+}
+
 }  // namespace fastgemm

@@ -152,7 +152,7 @@ class Run {
 
   // Rows of partial sums are read whole, with what pads them.
   void reduce(const GemmProblem& partial, const GemmProblem& p) {
-    Reduction reduction = reduction_of(partial, p, static_cast<unsigned>(config_.split_k));
+    Reduction reduction = reduction_of(partial, p, config_);
     FusedParams params = params_of(launchable_, p);
     void* arguments[] = {&reduction.partial, &params};
     GlobalMemory memory;
