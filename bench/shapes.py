@@ -66,7 +66,8 @@ def planner():
     deep += [(64, 64, 131072), (64, 128, 131072), (128, 128, 131072), (128, 256, 65536)]
     deep += [(32, 128, 65536), (64, 512, 32768), (256, 512, 32768), (512, 512, 32768)]
     deep += [(128, 512, 16384), (256, 256, 16384), (512, 768, 12288), (1024, 1024, 16384)]
-    return [Shape("planner", *s) for s in sorted(layers) + cubes + deep]
+    heads = [(m, n, k) for m in (8, 64, 128) for n, k in ((128256, 4096), (151936, 2560))]
+    return [Shape("planner", *s) for s in sorted(layers) + cubes + deep + heads]
 
 
 def large():

@@ -126,10 +126,12 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   }
   // A prefetching kernel has its first k-tiles in L2 when it may begin. Stores that ping-pong
   // spreads out, rather than all SMs storing at once, help long products at the power limit.
-  const double long_lived = std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0);
-  const double gain = (c.ping_pong ? 1 - 0.08 * long_lived : 1) * (c.prefetch ? 0.964 : 1);
   const auto causes = {r.tensor_us, r.shared_us, r.latency_us, r.l2_us, r.dram_us};
-  const double main_loop = std::max(overlapped(causes) * gain, std::max(causes));
+  const double longest = std::max(causes);
+  const double long_lived =
+      std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0) * std::pow(r.tensor_us / longest, 4);
+  const double gain = (c.ping_pong ? 1 - 0.08 * long_lived : 1) * (c.prefetch ? 0.964 : 1);
+  const double main_loop = std::max(overlapped(causes) * gain, longest);
   const double at_full_clock = main_loop + exposed + r.overhead_us + r.reduce_us;
   // Products that keep the Tensor Cores busy run into the card's power limit, and its clock gives
   // way: a kernel that wastes less time between products is hardly faster then, one that multiplies

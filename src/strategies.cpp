@@ -156,10 +156,9 @@ Tilings token_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family)
     const auto block_n = static_cast<int>(
         16 * (tokens < cluster_k ? tokens : ceil_div(tokens, cluster_k) * cluster_k));
     const std::int64_t clusters = clusters_of(cluster_k * columns, hw);
-    int proposed = 0;
-    for (int rounds = 1; rounds <= 16 && proposed < 3; ++rounds) {
+    const std::int64_t fewest = std::max<std::int64_t>(ceil_div(p.m * p.batch, clusters * 64), 1);
+    for (std::int64_t rounds = fewest; rounds < fewest + 3; ++rounds) {
       const std::int64_t rows = ceil_div(ceil_div(p.m * p.batch, clusters * rounds), 8) * 8;
-      if (rows > 64) continue;
       const int block_m = m_major ? 64 : static_cast<int>(std::max<std::int64_t>(rows, 16));
       // Few and long copies, as long as shared memory holds five stages of them.
       for (int block_k : {256, 128, 64})
@@ -170,7 +169,6 @@ Tilings token_tiles(const GemmProblem& p, const HardwareSpec& hw, Family family)
           all.push_back(t);
           break;
         }
-      ++proposed;
       if (rows <= 16 || m_major) break;
     }
   }
