@@ -67,7 +67,9 @@ def planner():
     deep += [(32, 128, 65536), (64, 512, 32768), (256, 512, 32768), (512, 512, 32768)]
     deep += [(128, 512, 16384), (256, 256, 16384), (512, 768, 12288), (1024, 1024, 16384)]
     heads = [(m, n, k) for m in (8, 64, 128) for n, k in ((128256, 4096), (151936, 2560))]
-    return [Shape("planner", *s) for s in sorted(layers) + cubes + deep + heads]
+    # Rows that do not begin with a line of 128 bytes.
+    short = [(m, n, k - 8) for m in (16, 64, 512) for n, k in ((28672, 4096), (4096, 14336))]
+    return [Shape("planner", *s) for s in sorted(layers) + cubes + deep + heads + short]
 
 
 def large():
