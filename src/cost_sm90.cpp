@@ -76,14 +76,15 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double latency =
       (tiles_of_busiest_sm * k_tiles <= c.num_stages ? chain : std::max(chain, fetch_latency)) *
       (pair && !shares_longer ? 1.15 : 1.0);
-  // Rows of a k-tile that do not begin with a line of 128 bytes touch two, and L2 then takes four
-  // times as long.
-  const auto lines = [](Major major, std::int64_t pitch) {
-    return major == Major::k && pitch % 64 != 0 ? 4.2 : 1.0;
+  // Rows of a k-tile that do not begin with a line of 128 bytes touch two, and L2 then takes seven
+  // times as long. Rows that do not exist are not fetched.
+  const auto fetched_rows = [](int block, std::int64_t extent, Major major, std::int64_t pitch) {
+    return static_cast<double>(std::min<std::int64_t>(block, extent)) *
+           (major == Major::k && pitch % 64 != 0 ? 7.0 : 1.0);
   };
   const double fetched_bytes =
-      (c.block_m * lines(c.a_major, p.a.row_stride) * shared_by(c.cluster_n) +
-       c.block_n * lines(c.b_major, p.b.col_stride) * shared_by(c.cluster_m)) *
+      (fetched_rows(c.block_m, p.m, c.a_major, p.a.row_stride) * shared_by(c.cluster_n) +
+       fetched_rows(c.block_n, p.n, c.b_major, p.b.col_stride) * shared_by(c.cluster_m)) *
       c.block_k * in_size * unmerged;
 
   Cost r;
@@ -121,8 +122,8 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   if (c.finishes_apart()) {
     const double loads = static_cast<double>(ceil_div(c.split_k, 4 << reduce_lane_bits(p, c)));
     const double sums = static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 18 * cycles_per_us);
-    r.reduce_us = 0.5 + 0.5 * loads + (c.swap_ab ? 3.2 : 1.2) * sums + 0.7 * sums * sums +
-                  (c.consumers() > 1 ? 1.0 : 0.0);
+    r.reduce_us = 0.5 + 0.5 * loads + (c.swap_ab ? 3.8 : 1.8) * sums + 0.6 * sums * sums +
+                  (c.consumers() > 1 ? 1.6 : 0.0);
   }
   // A prefetching kernel has its first k-tiles in L2 when it may begin. Stores that ping-pong
   // spreads out, rather than all SMs storing at once, help long products at the power limit.
