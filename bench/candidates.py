@@ -23,7 +23,7 @@ from timing import Operands, microseconds, worst_error
 # What tells one candidate from another; the rest of a config follows from it.
 TILE = ("family", "block_m", "block_n", "block_k", "warp_m", "warp_n", "num_stages")
 SHARED = ("split_k", "swap_ab", "cluster_m", "cluster_n", "cluster_k")
-FIELDS = (*TILE, *SHARED, "repack_a", "repack_b", "ping_pong")
+FIELDS = (*TILE, *SHARED, "repack_a", "repack_b", "shift_a", "shift_b", "ping_pong")
 
 
 def fields_of(config):

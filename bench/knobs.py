@@ -43,6 +43,7 @@ WITHOUT = {
     "no split K": {"split_k": 1},
     "no ping-pong": {"ping_pong": False},
     "no repacking": {"repack_a": False, "repack_b": False},
+    "no shifted rows": {"shift_a": False, "shift_b": False},
 }
 
 

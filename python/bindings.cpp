@@ -45,12 +45,13 @@ Field(const char*, std::optional<T> GemmConfig::*, T KernelConfig::*) -> Field<T
 #define FIELD(name) \
   Field { #name, &GemmConfig::name, &KernelConfig::name }
 constexpr std::tuple fields = {
-    FIELD(block_m),       FIELD(block_n),      FIELD(block_k),    FIELD(warp_m),
-    FIELD(warp_n),        FIELD(split_k),      FIELD(num_stages), FIELD(swizzle),
-    FIELD(swizzle_bytes), FIELD(raster_group), FIELD(swap_ab),    FIELD(staged_stores),
-    FIELD(repack_a),      FIELD(repack_b),     FIELD(cluster_m),  FIELD(cluster_n),
-    FIELD(cluster_k),     FIELD(multicast),    FIELD(tma_stores), FIELD(dependent_launch),
-    FIELD(prefetch),      FIELD(ping_pong),    FIELD(persistent),
+    FIELD(block_m),       FIELD(block_n),          FIELD(block_k),    FIELD(warp_m),
+    FIELD(warp_n),        FIELD(split_k),          FIELD(num_stages), FIELD(swizzle),
+    FIELD(swizzle_bytes), FIELD(raster_group),     FIELD(swap_ab),    FIELD(staged_stores),
+    FIELD(repack_a),      FIELD(repack_b),         FIELD(shift_a),    FIELD(shift_b),
+    FIELD(cluster_m),     FIELD(cluster_n),        FIELD(cluster_k),  FIELD(multicast),
+    FIELD(tma_stores),    FIELD(dependent_launch), FIELD(prefetch),   FIELD(ping_pong),
+    FIELD(persistent),
 };
 #undef FIELD
 

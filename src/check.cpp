@@ -111,6 +111,16 @@ bool has_sm90_knobs(const KernelConfig& k) {
          k.prefetch || k.ping_pong || k.persistent;
 }
 
+std::string refuse_shift(const KernelConfig& k) {
+  if (!k.shift_a && !k.shift_b) return {};
+  if (k.family != Family::sm80)
+    return std::string("shift_a and shift_b are knobs of family sm80: family ") + name(k.family) +
+           " reads rows as they lie";
+  if ((k.shift_a && k.repack_a) || (k.shift_b && k.repack_b))
+    return "an operand is repacked or shifted, not both: its copy is aligned";
+  return {};
+}
+
 std::string refuse_shape_gemv(const KernelConfig& k, const ArchSpec& arch) {
   if (has_sm90_knobs(k) || k.swizzle || k.staged_stores || k.raster_group != 0 || k.repack_a ||
       k.repack_b)
@@ -178,6 +188,7 @@ std::string check(const KernelConfig& k, const HardwareSpec& hw) {
     why = k.family == Family::sm90   ? refuse_shape_sm90(k)
           : k.family == Family::gemv ? refuse_shape_gemv(k, hw.arch)
                                      : refuse_shape(k);
+  if (why.empty()) why = refuse_shift(k);
   if (why.empty() && k.family != Family::sm90 && k.swizzle_bytes != 128)
     why = std::string("swizzle_bytes is a knob of family sm90: family ") + name(k.family) +
           " keeps to 128";

@@ -62,6 +62,8 @@ std::string kernel_name(const KernelConfig& k) {
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
+  if (k.shift_a || k.shift_b)
+    s += std::string("_shift") + (k.shift_a ? "a" : "") + (k.shift_b ? "b" : "");
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += k.prefetch ? "_pdl_prefetch" : "_pdl";
   if (!k.swizzle && k.family != Family::gemv) s += "_plain";
@@ -127,6 +129,10 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("PREFETCH", k.prefetch);
     s.constant("PING_PONG", k.ping_pong);
     s.constant("PERSISTENT", k.persistent);
+  }
+  if (!sm90 && !gemv) {
+    s.constant("SHIFT_A", k.shift_a);
+    s.constant("SHIFT_B", k.shift_b);
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);

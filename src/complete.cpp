@@ -11,7 +11,8 @@ namespace {
 constexpr int WHOLE_COLUMNS = 1024;  // as many rows of tiles as a raster group may have
 
 // The warp tile with the least shared-memory traffic among those that keep the accumulators in
-// registers and give the four schedulers of an SM a warp each.
+// registers and give the four schedulers of an SM a warp each. To gather elements takes four times
+// as long as ldmatrix does.
 void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
   if (k.family == Family::sm90) {
     k.warp_m = wish.warp_m.value_or(k.block_m <= 64 || k.ping_pong ? k.block_m
@@ -20,9 +21,11 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
     k.warp_n = wish.warp_n.value_or(k.block_n);
     return;
   }
-  // Both operands transposed on the way from shared memory: their addresses take registers too.
+  // Both operands transposed on the way from shared memory: their addresses take registers too, and
+  // so do elements that are gathered.
   const bool transposes_both = k.a_major == Major::mn && k.b_major == Major::mn;
-  const int most_accumulators = k.family == Family::sm80 && !transposes_both ? 128 : 64;
+  const bool gathers = k.shift_a || k.shift_b;
+  const int most_accumulators = k.family == Family::sm80 && !transposes_both && !gathers ? 128 : 64;
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
     for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
@@ -31,7 +34,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
         continue;
       const int warps = k.block_m / m * (k.block_n / n);
       const int accumulators = m * n / 32;
-      double traffic = 1.0 / m + 1.0 / n;
+      double traffic = (k.shift_b ? 4.0 : 1.0) / m + (k.shift_a ? 4.0 : 1.0) / n;
       if (accumulators > most_accumulators) traffic += 10;
       if (warps < 4) traffic += 4 - warps;
       if (warps > 8) traffic += warps - 8;
@@ -101,6 +104,10 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     k.epilogue_access = fused_access(p);
     k.epilogue_transposed = p.fusion_transposed;
   }
+  k.shift_a = wish.shift_a.value_or(t.shift && traits.shifts_a());
+  k.shift_b = wish.shift_b.value_or(t.shift && traits.shifts_b());
+  if (k.shift_a) k.a_copy_bytes = 16;
+  if (k.shift_b) k.b_copy_bytes = 16;
   k.block_m = wish.block_m.value_or(t.block_m);
   k.block_n = wish.block_n.value_or(t.block_n);
   k.block_k = wish.block_k.value_or(t.block_k);

@@ -21,16 +21,16 @@ template <class Config>
 auto tuning_fields(const Config& c) {
   return std::tie(c.family, c.block_m, c.block_n, c.block_k, c.warp_m, c.warp_n, c.split_k,
                   c.num_stages, c.swizzle, c.swizzle_bytes, c.raster_group, c.swap_ab,
-                  c.staged_stores, c.repack_a, c.repack_b, c.cluster_m, c.cluster_n, c.cluster_k,
-                  c.multicast, c.tma_stores, c.dependent_launch, c.prefetch, c.ping_pong,
-                  c.persistent);
+                  c.staged_stores, c.repack_a, c.repack_b, c.shift_a, c.shift_b, c.cluster_m,
+                  c.cluster_n, c.cluster_k, c.multicast, c.tma_stores, c.dependent_launch,
+                  c.prefetch, c.ping_pong, c.persistent);
 }
 constexpr const char* TUNING_NAMES[] = {
-    "family",           "block_m",   "block_n",       "block_k",   "warp_m",
-    "warp_n",           "split_k",   "num_stages",    "swizzle",   "swizzle_bytes",
-    "raster_group",     "swap_ab",   "staged_stores", "repack_a",  "repack_b",
-    "cluster_m",        "cluster_n", "cluster_k",     "multicast", "tma_stores",
-    "dependent_launch", "prefetch",  "ping_pong",     "persistent"};
+    "family",        "block_m",    "block_n",   "block_k",       "warp_m",           "warp_n",
+    "split_k",       "num_stages", "swizzle",   "swizzle_bytes", "raster_group",     "swap_ab",
+    "staged_stores", "repack_a",   "repack_b",  "shift_a",       "shift_b",          "cluster_m",
+    "cluster_n",     "cluster_k",  "multicast", "tma_stores",    "dependent_launch", "prefetch",
+    "ping_pong",     "persistent"};
 
 std::string text(Family f) { return name(f); }
 std::string text(const std::string& s) { return s; }
@@ -124,6 +124,8 @@ std::string KernelConfig::str() const {
   if (swap_ab) s += ", operands swapped";
   if (repack_a || repack_b)
     s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
+  if (shift_a || shift_b)
+    s += std::string(", ") + (shift_a ? shift_b ? "A and B" : "A" : "B") + " shifted";
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
   if (!swizzle && family != Family::gemv) s += ", no swizzle";
@@ -162,7 +164,13 @@ int shared_bytes(const KernelConfig& c) {
   if (c.family == Family::gemv) return c.block_k / gemv_warp_k(c) * c.block_m * c.block_n * 4;
   // The epilogue's staging panels (device/epilogue.cuh): rows padded by 8, float32.
   const auto panel = [](int rows, int cols) { return rows * (cols + 8) * 4; };
-  const int ring = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages;
+  // A shifted row is one chunk of eight longer (device/shifted_rows.cuh).
+  const auto tile = [&](int outer, Major major, bool shift) {
+    const int rows = major == Major::k ? outer : c.block_k;
+    return (outer * c.block_k + (shift ? rows * 8 : 0)) * 2;
+  };
+  const int ring = (tile(c.block_m, c.a_major, c.shift_a) + tile(c.block_n, c.b_major, c.shift_b)) *
+                   c.num_stages;
   if (c.family == Family::sm90) {
     const int barriers = 2 * c.num_stages * 8;
     const int consumers = c.consumers();
@@ -218,7 +226,8 @@ int estimated_registers(const KernelConfig& c) {
   const int staged_tile =
       c.family == Family::sm80 ? 0 : (c.block_m + c.block_n) * c.block_k / 2 / c.threads();
   const int transposed_addresses = c.a_major == Major::mn && c.b_major == Major::mn ? 20 : 0;
-  return accumulators + fragments + staged_tile + transposed_addresses + 44;
+  const int gathered = (c.shift_a ? 8 : 0) + (c.shift_b ? 8 : 0);
+  return accumulators + fragments + staged_tile + transposed_addresses + gathered + 44;
 }
 
 int register_limit(const KernelConfig& c, const HardwareSpec& hw) {

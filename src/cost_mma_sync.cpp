@@ -10,9 +10,16 @@ namespace {
 
 // Warp instructions per 16-byte chunk of a k-tile: one copy where 16 bytes go at once, else one per
 // piece with its address and bounds; single elements pass through registers.
-double copy_instructions(int copy_bytes) {
+// Of shifted rows, each chunk has its own shift.
+double copy_instructions(int copy_bytes, bool shift) {
+  if (shift) return 22;
   return copy_bytes == 16 ? 6 : copy_bytes > 2 ? 16.0 / copy_bytes * 6 : 8 * 8;
 }
+
+// Cycles that an SM takes to gather 32 elements of a shifted tile (measured on an H200). Eight rows
+// along k fill all banks where they have one shift, and meet in twos where they have not; rows
+// along m or n are read four at a time, without conflicts.
+double gather_cycles(Major major) { return major == Major::k ? 1.8 : 1.2; }
 
 }  // namespace
 
@@ -29,11 +36,16 @@ Cost mma_sync_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSp
   const double flops_per_clock = hw.arch.mma_flops_per_clock * hw.arch.mma_sync_share;
   const double tensor = 2.0 * c.block_m * c.block_n * c.block_k / flops_per_clock;
   const double tile_bytes = (c.block_m + c.block_n) * c.block_k * in_size;
-  const double fragment_bytes = c.threads() / 32.0 * (c.warp_m + c.warp_n) * c.block_k * in_size *
-                                (c.family == Family::sm70 ? 2 : 1);
-  const double shared = (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128;
-  const double copies = (c.block_m * copy_instructions(c.a_copy_bytes) +
-                         c.block_n * copy_instructions(c.b_copy_bytes)) *
+  const double elements_of_row = c.threads() / 32.0 * c.block_k;  // in the fragments of all warps
+  const double gathered_a = c.shift_a ? c.warp_m : 0, gathered_b = c.shift_b ? c.warp_n : 0;
+  const double fragment_bytes = elements_of_row * (c.warp_m + c.warp_n - gathered_a - gathered_b) *
+                                in_size * (c.family == Family::sm70 ? 2 : 1);
+  const double shared =
+      (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128 +
+      elements_of_row / 32 *
+          (gathered_a * gather_cycles(c.a_major) + gathered_b * gather_cycles(c.b_major));
+  const double copies = (c.block_m * copy_instructions(c.a_copy_bytes, c.shift_a) +
+                         c.block_n * copy_instructions(c.b_copy_bytes, c.shift_b)) *
                         c.block_k / 8 / 32 / 4;
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.

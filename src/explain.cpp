@@ -29,9 +29,10 @@ std::string Plan::explain() const {
   const auto major = [](Major m, const char* outer) {
     return m == Major::k ? std::string("k") : outer;
   };
-  const auto source = [](bool copied, int bytes) {
-    return copied ? std::string("copied into aligned rows first")
-                  : "read " + std::to_string(bytes) + " bytes at a time";
+  const auto source = [](bool copied, bool shifted, int bytes) {
+    return copied    ? std::string("copied into aligned rows first")
+           : shifted ? "read in the aligned 16 bytes that hold its rows"
+                     : "read " + std::to_string(bytes) + " bytes at a time";
   };
   std::string s = str() + "\n";
   s += "  hardware   " + hardware.name + ": " + std::to_string(hardware.sms) + " SMs, " +
@@ -40,8 +41,9 @@ std::string Plan::explain() const {
   const ProblemTraits asked =
       traits_of(problem);  // a kernel with swapped operands has them the other way round
   s += "  operands   A contiguous along " + major(asked.a_major, "m") + ", " +
-       source(kernel.repack_a, asked.a_copy_bytes) + "; B along " + major(asked.b_major, "n") +
-       ", " + source(kernel.repack_b, asked.b_copy_bytes) + "; D " +
+       source(kernel.repack_a, kernel.shift_a, asked.a_copy_bytes) + "; B along " +
+       major(asked.b_major, "n") + ", " +
+       source(kernel.repack_b, kernel.shift_b, asked.b_copy_bytes) + "; D " +
        (kernel.tma_stores ? std::string("by the TMA")
                           : "in vectors of " + std::to_string(kernel.d_vector)) +
        "\n";

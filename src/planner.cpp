@@ -44,6 +44,25 @@ std::string refuse_columns(const GemmProblem& p, const KernelConfig& k) {
          std::to_string(span) + ", with swizzle_bytes " + std::to_string(k.swizzle_bytes);
 }
 
+// Family sm80 reads rows that begin anywhere piecemeal or shifted: each tile for both.
+std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, const GemmProblem& p, Family family,
+                                const ProblemTraits& traits) {
+  if (family != Family::sm80 || !(traits.shifts_a() || traits.shifts_b())) return tilings;
+  if (std::min(p.m, p.n) == 1) return tilings;  // gemv reads them in aligned chunks too
+  const std::size_t count = tilings.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    tilings.push_back(tilings[i]);
+    tilings.back().shift = true;
+  }
+  return tilings;
+}
+
+const char* refuse_shift(const ProblemTraits& traits, const KernelConfig& k) {
+  const bool apart =
+      (k.shift_a && traits.a_runs == Runs::none) || (k.shift_b && traits.b_runs == Runs::none);
+  return apart ? "shift_a and shift_b need a unit stride in their operand" : nullptr;
+}
+
 // All kernels that the strategies propose for one orientation of the problem, with reasons for
 // those that cannot run. `p`: as the kernel finds it, with the copies that `repack` makes.
 void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const RepackChoice& repack,
@@ -54,7 +73,7 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
   for (const Strategy& s : strategy_list()) {
     if (wish.strategy && *wish.strategy != s.name) continue;
     if (s.gemv != (family == Family::gemv)) continue;
-    for (const Tiling& t : s.propose(p, hw, family)) {
+    for (const Tiling& t : with_shifts(s.propose(p, hw, family), p, family, traits)) {
       Candidate c;
       c.strategy = s.name;
       c.kernel = complete(t, family, p, traits, hw, wish);
@@ -63,7 +82,8 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
       c.kernel.repack_b = repack.which.b;
       const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
       if (std::any_of(all.begin(), all.end(), same)) continue;
-      c.refused = repack.refused ? repack.refused : check(c.kernel, hw);
+      const char* no_shift = refuse_shift(traits, c.kernel);
+      c.refused = repack.refused ? repack.refused : no_shift ? no_shift : check(c.kernel, hw);
       if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
       if (c.refused.empty() && family == Family::sm90) c.refused = refuse_columns(p, c.kernel);
       if (c.refused.empty() && c.kernel.cluster_k > 1 &&

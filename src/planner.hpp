@@ -17,6 +17,7 @@ struct Tiling {
   int split_k = 1;
   int warp_n = 0, num_stages = 0;  // family gemv only; elsewhere they follow
   bool ping_pong = false;
+  bool shift = false;  // operands that 16-byte reads cannot take as they lie are shifted
 };
 
 struct Strategy {
@@ -40,6 +41,11 @@ struct ProblemTraits {
   bool tma;                    // the TMA can read A and B
   bool tma_stores;             // and write D
   std::uint64_t epilogue_ids;  // of the fused epilogue and how it reads its arrays; 0: none
+
+  // Whether rows begin where 16-byte reads cannot, with elements side by side: what shifting is
+  // for.
+  bool shifts_a() const { return a_copy_bytes < 16 && a_runs != Runs::none; }
+  bool shifts_b() const { return b_copy_bytes < 16 && b_runs != Runs::none; }
 
   std::uint64_t code() const;  // all of it but the epilogue in one number
   bool operator==(const ProblemTraits& o) const {

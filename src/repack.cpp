@@ -103,6 +103,11 @@ std::vector<Repack> repack_choices(const GemmProblem& p, const ArchSpec& arch,
   add(false, false);
   if (p.k == 0) return choices;
   const ProblemTraits traits = traits_of(p);
+  // Beside a copy of the shorter operand, the longer one may be read as it lies.
+  if (arch.cp_async && traits.shifts_a() && traits.shifts_b()) {
+    const bool a_shorter = rows_of_a(p).elements() < rows_of_b(p).elements();
+    add(a_shorter, !a_shorter);
+  }
   if (arch.tma_wgmma) {
     // What the TMA says of one operand shows beside a copy of the other.
     add(!traits_of(repacked(p, {false, true})).tma, !traits_of(repacked(p, {true, false})).tma);

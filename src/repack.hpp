@@ -19,9 +19,9 @@ struct Repack {
 };
 inline Repack repack_of(const KernelConfig& k) { return {k.repack_a, k.repack_b}; }
 
-// The choices worth considering for a canonical problem: none; the operands that 16-byte reads or
-// the TMA cannot take; and those whose rows do not begin with a line of 128 bytes. A fixed wish
-// holds in all of them.
+// The choices worth considering for a canonical problem: none; the shorter operand alone, where the
+// longer one can be shifted; the operands that 16-byte reads or the TMA cannot take; and those
+// whose rows do not begin with a line of 128 bytes. A fixed wish holds in all of them.
 std::vector<Repack> repack_choices(const GemmProblem& problem, const ArchSpec& arch,
                                    const GemmConfig& wish);
 

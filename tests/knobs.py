@@ -17,6 +17,10 @@ KNOBS_SM80 = {
     "odd tile": dict(block_m=48, block_n=80, warp_m=48, warp_n=16),
     "12 chunks a row": dict(block_m=96, block_n=160, warp_m=48, warp_n=32),
     "split in 3": dict(split_k=3),
+    "shifted": dict(shift_a=True, shift_b=True),
+    "B shifted, one stage": dict(shift_b=True, num_stages=1, swizzle=False),
+    "A shifted, odd tile": dict(shift_a=True, block_m=48, block_n=80, warp_m=48, warp_n=16),
+    "shifted, deep k-tile": dict(shift_a=True, shift_b=True, block_k=128, num_stages=2),
 }
 KNOBS_OLDER = {
     "default": {},

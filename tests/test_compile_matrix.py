@@ -29,6 +29,8 @@ SHAPES = [
     (2, 1999, 1999, "nn", {}),
     (4, 4096, 4095, "nt", {}),
     (16, 4096, 4095, "nt", {"out_dtype": "float32"}),
+    (64, 4096, 4095, "nt", {}),
+    (16, 4095, 4096, "nn", {"beta": 1.0}),
     (16, 7168, 2048, "nt", {}),
     (4096, 16, 4096, "nn", {}),
     (64, 1536, 7168, "nt", {}),
@@ -87,6 +89,8 @@ KNOBS_OFF = {
         {"family": "gemv", "block_m": 64, "warp_n": 16, "block_n": 16, "block_k": 256},
         {"family": "sm80"},
         {"swizzle": False, "family": "sm80"},
+        {"shift_a": True, "shift_b": True},
+        {"shift_b": True, "block_m": 16, "block_n": 128, "block_k": 128},
     ],
     "sm_80": [
         {"num_stages": 1},
@@ -96,6 +100,9 @@ KNOBS_OFF = {
         {"split_k": 1},
         {"split_k": 4},
         {"repack_a": True},
+        {"shift_a": True, "shift_b": True},
+        {"shift_a": True, "block_m": 64, "block_n": 256},
+        {"shift_b": True, "repack_a": True},
         {"swizzle": False, "num_stages": 1, "staged_stores": False, "raster_group": 0},
         {"family": "gemv"},
         {"family": "sm75"},
@@ -157,6 +164,8 @@ def build(arch, shape, config):
 def faults_of(arch, got, most_code_bytes):
     """What is wrong with a kernel, in words."""
     faults = list(got["warnings"])
+    if got["config"].shift_a or got["config"].shift_b:  # gathered element by element
+        most_code_bytes += (6 if int(arch[3:]) < 100 else 24) * 1024
     if got["spill_bytes"]:
         faults.append(f"{got['spill_bytes']} bytes spilled")
     if not 0 < got["registers"] <= 255 or got["registers"] * got["threads"] > 65536:

@@ -49,6 +49,32 @@ def test_picks_are_close_to_the_best_that_was_measured(measured):
     assert max(losses) < math.log(1.3)
 
 
+# Of weights whose rows begin anywhere, bfloat16: before rows could be shifted, and shifted.
+ODD = [
+    ((4, 28672, 4095, "nt"), 278, 81),
+    ((16, 28672, 4095, "nt"), 201, 78),
+    ((32, 28672, 4095, "nt"), 202, 81),
+    ((64, 28672, 4095, "nt"), 178, 96),
+    ((128, 28672, 4095, "nt"), 179, 183),
+    ((16, 4096, 14335, "nt"), 91, 44),
+    ((64, 4096, 14335, "nt"), 92, 59),
+    ((16, 4096, 4095, "nt"), 26, 20),
+    ((64, 4096, 4095, "nt"), 27, 24),
+    ((16, 28671, 4096, "nn"), 214, 67),
+    ((64, 28671, 4096, "nn"), 181, 85),
+]
+
+
+@pytest.mark.parametrize("product, before, shifted", ODD)
+def test_rows_are_shifted_where_that_was_faster(product, before, shifted):
+    *shape, layout = product
+    config = fastgemm.GemmConfig(family="sm80", shift_b=True)
+    options = dict(dtype="bfloat16", layout=layout, arch="H200")
+    assert fastgemm.plan(*shape, **options).config.shift_b == (shifted < before)
+    predicted = fastgemm.plan(*shape, config=config, **options).cost["total_us"]
+    assert shifted / 1.2 < predicted < shifted * 1.2
+
+
 def test_predictions_order_the_kernels_of_a_product(measured):
     """Of two kernels that took a fifth more or less than each other, the model knows which."""
     right = wrong = 0

@@ -30,6 +30,8 @@ FIELDS = {
     "staged_stores": True,
     "repack_a": True,
     "repack_b": False,
+    "shift_a": False,
+    "shift_b": True,
     "cluster_m": 2,
     "cluster_n": 1,
     "cluster_k": 1,

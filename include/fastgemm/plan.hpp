@@ -35,6 +35,9 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> staged_stores;  // D goes through shared memory, not straight from registers
   // A or B is first copied into a workspace, in 16-byte aligned rows of whole 128-byte lines.
   std::optional<bool> repack_a, repack_b;
+  // Family sm80. Rows of A or B that begin anywhere are read in aligned chunks of 16 bytes, and its
+  // fragments gathered from these.
+  std::optional<bool> shift_a, shift_b;
   // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
   std::optional<bool> swap_ab;
   // CTAs of a cluster, above and beside each other, and sharing a block tile's K; 1 is off.
@@ -70,12 +73,13 @@ struct FASTGEMM_API KernelConfig {
   bool swap_ab = false;
   bool staged_stores = true;
   bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
+  bool shift_a = false, shift_b = false;
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
   bool ping_pong = false, persistent = false;
-  int a_copy_bytes = 16,
-      b_copy_bytes = 16;  // widest global read the alignment allows; 2: any strides
-  int d_vector = 8;       // elements of D (and C) per access; 1: any strides
+  // Widest global read that the alignment allows, or 16 where it is shifted; 2: any strides.
+  int a_copy_bytes = 16, b_copy_bytes = 16;
+  int d_vector = 8;  // elements of D (and C) per access; 1: any strides
   bool has_c = false;
   std::shared_ptr<const Epilogue> epilogue;  // null: none
   std::uint64_t epilogue_id = 0;             // it, how its arrays are read, and transposed or not

@@ -89,6 +89,12 @@ bool Array::touches(const void* address, std::int64_t bytes) const {
   return false;
 }
 
+bool Array::ends_in(const void* address, std::int64_t bytes) const {
+  const auto size = static_cast<std::int64_t>(size_of(view_.dtype));
+  return reinterpret_cast<std::intptr_t>(address) >= range_.begin &&
+         contains(static_cast<const char*>(address) + bytes - size, size);
+}
+
 bool Array::mark_written(const void* address, std::int64_t bytes) {
   if (!written_) return true;
   const auto size = static_cast<std::int64_t>(size_of(view_.dtype));
@@ -138,7 +144,8 @@ Array* GlobalMemory::find(const void* address, std::int64_t bytes, Need need) co
   for (const auto& array : arrays_) {
     if (!(to_write ? array->writable() : array->readable())) continue;
     if (array->contains(address, bytes) ||
-        (need == Need::some_to_read && array->touches(address, bytes)))
+        (need == Need::some_to_read && array->touches(address, bytes)) ||
+        (need == Need::last_to_read && array->ends_in(address, bytes)))
       return array.get();
   }
   return nullptr;

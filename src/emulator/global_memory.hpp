@@ -31,6 +31,8 @@ class Array {
   bool contains(const void* address, std::int64_t bytes) const;
   // Whether some are, and the rest lies between elements.
   bool touches(const void* address, std::int64_t bytes) const;
+  // Whether the last is, and those before it are or lie between elements.
+  bool ends_in(const void* address, std::int64_t bytes) const;
   bool is_near(const void* address) const;  // within the range of the whole array
   std::string place(const void* address) const;
 
@@ -66,7 +68,7 @@ class GlobalMemory {
   const std::vector<std::unique_ptr<Array>>& arrays() const { return arrays_; }
 
   // How much of an access has to be elements.
-  enum class Need { all_to_write, all_to_read, some_to_read };
+  enum class Need { all_to_write, all_to_read, some_to_read, last_to_read };
 
   // The array with these bytes, readable or writable as asked for; null where there is none.
   Array* find(const void* address, std::int64_t bytes, Need need) const;

@@ -187,7 +187,9 @@ void World::cp_async(u32 shared, const void* global, int bytes, int valid_bytes)
   if (reinterpret_cast<std::uintptr_t>(global) % static_cast<std::uintptr_t>(bytes))
     fail("misaligned", "cp.async", hex(reinterpret_cast<std::uintptr_t>(global)),
          "the global address has to be a multiple of " + std::to_string(bytes));
-  if (valid_bytes) find_array("cp.async", global, valid_bytes, GlobalMemory::Need::all_to_read);
+  // An aligned chunk may begin with what lies before a row (device/shifted_rows.cuh), within the
+  // array.
+  if (valid_bytes) find_array("cp.async", global, valid_bytes, GlobalMemory::Need::last_to_read);
   check_write("cp.async", shared, spot, bytes, {self.copy_group, agents_.copies_of(self.number)},
               0);
   char* to = spot.cta->shared.data(spot.offset);

@@ -93,6 +93,7 @@ inline GemmConfig resolved(const KernelConfig& k) {
   c.ping_pong = k.ping_pong;
   c.persistent = k.persistent;
   c.repack_a = k.repack_a, c.repack_b = k.repack_b;
+  c.shift_a = k.shift_a, c.shift_b = k.shift_b;
   return c;
 }
 

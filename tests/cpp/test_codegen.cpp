@@ -46,6 +46,8 @@ const std::unordered_set<KernelConfig, KernelConfigHash>& kernels() {
         add(k, hw);
         k = c.kernel, k.repack_a = !k.repack_a, k.repack_b = dice.one_in(2);
         add(k, hw);
+        k = c.kernel, k.shift_a = !k.shift_a, k.shift_b = dice.one_in(2);
+        add(k, hw);
       }
     }
     return found;
@@ -121,8 +123,9 @@ TEST(Codegen, EveryConstantIsInTheSource) {
   for (const KernelConfig& k : kernels()) {
     const std::string source = kernel_source(k);
     const bool split = k.split_k > 1, sm90 = k.family == Family::sm90;
+    const bool gemv = k.family == Family::gemv;
     std::map<std::string, std::string> wanted = {
-        {"FAMILY", k.family == Family::gemv ? "0" : std::string(name(k.family)).substr(2)},
+        {"FAMILY", gemv ? "0" : std::string(name(k.family)).substr(2)},
         {"A_MAJOR", text(k.a_major)},
         {"B_MAJOR", text(k.b_major)},
         {"BLOCK_M", text(k.block_m)},
@@ -141,6 +144,7 @@ TEST(Codegen, EveryConstantIsInTheSource) {
         {"B_COPY_BYTES", text(k.b_copy_bytes)},
     };
     if (!split) wanted.insert({{"D_VECTOR", text(k.d_vector)}, {"HAS_C", text(k.has_c)}});
+    if (!sm90 && !gemv) wanted.insert({{"SHIFT_A", text(k.shift_a)}, {"SHIFT_B", text(k.shift_b)}});
     if (sm90)
       wanted.insert({{"CLUSTER_M", text(k.cluster_m)},
                      {"CLUSTER_N", text(k.cluster_n)},

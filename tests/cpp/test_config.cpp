@@ -26,6 +26,10 @@ std::vector<GemmConfig> wishes() {
   wish().swizzle_bytes = 64;
   wish().raster_group = 2;
   wish().staged_stores = true;
+  wish().repack_a = true;
+  wish().repack_b = true;
+  wish().shift_a = true;
+  wish().shift_b = true;
   wish().swap_ab = true;
   wish().cluster_m = 2;
   wish().cluster_n = 2;
@@ -66,6 +70,10 @@ std::vector<KernelConfig> kernels_one_field_apart() {
           changed(base, [](K& k) { k.raster_group += 1; }),
           changed(base, [](K& k) { k.swap_ab = !k.swap_ab; }),
           changed(base, [](K& k) { k.staged_stores = !k.staged_stores; }),
+          changed(base, [](K& k) { k.repack_a = !k.repack_a; }),
+          changed(base, [](K& k) { k.repack_b = !k.repack_b; }),
+          changed(base, [](K& k) { k.shift_a = !k.shift_a; }),
+          changed(base, [](K& k) { k.shift_b = !k.shift_b; }),
           changed(base, [](K& k) { k.cluster_m += 1; }),
           changed(base, [](K& k) { k.cluster_n += 1; }),
           changed(base, [](K& k) { k.cluster_k += 1; }),

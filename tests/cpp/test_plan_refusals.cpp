@@ -250,6 +250,29 @@ TEST(Refusals, NothingToRepackIsRefused) {
                    {"nothing to repack (k = 0)", only(w).str()});
 }
 
+TEST(Refusals, WhatCannotBeShiftedIsRefused) {
+  const GemmProblem odd = packed_problem(64, 512, 511, DType::f16);
+  GemmProblem apart = odd;
+  apart.b.row_stride = 3, apart.b.col_stride = 3 * 511;
+  for (const Wish& w : {WISH(shift_a, true), WISH(shift_b, true)}) {
+    expect_words(plan_refusal(odd, hardware("T4"), only(w)),
+                 {"family sm80", "sm75", only(w).str()});
+    for (Family family : {Family::sm90, Family::gemv}) {
+      GemmConfig config = only(w);
+      config.family = family;
+      config.repack_a = config.repack_b = family == Family::sm90;
+      expect_words(plan_refusal(packed_problem(2, 512, 511, DType::f16), hardware("H200"), config),
+                   {"family sm80", name(family), config.str()});
+    }
+  }
+  GemmConfig twice = only(WISH(shift_a, true));
+  twice.repack_a = true;
+  expect_words(plan_refusal(odd, hardware("A100"), twice), {"repacked or shifted, not both"});
+  expect_words(plan_refusal(apart, hardware("A100"), only(WISH(shift_b, true))),
+               {"unit stride", "shift_b=true"});
+  EXPECT_TRUE(plan(apart, hardware("A100"), only(WISH(shift_a, true))).kernel.shift_a);
+}
+
 TEST(Refusals, UnknownStrategiesAndFamiliesAreRefusedWithWhatThereIs) {
   GemmConfig config;
   config.strategy = "bananas";

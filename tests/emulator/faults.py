@@ -47,6 +47,8 @@ OPERANDS = "epilogue_operands.cuh"
 # 300 tiles: two or three for each of 132 SMs, and one and a half laps of the ring for each tile.
 PING_PONG = dict(shape=(120, 320, 192), ping_pong=True, block_m=8, block_n=16, num_stages=2)
 FUSED = dict(shape=(70, 85, 64), fused=True)
+SHIFTED = "load_shifted_tile.cuh"
+AWKWARD = dict(shape=(70, 50, 203), gap=1, shift_a=True, shift_b=True)
 
 FAULTS = {
     "cp.async is not waited for": sm80(
@@ -98,6 +100,26 @@ FAULTS = {
         "out of bounds",
         shape=(70, 50, 203),
     ),
+    "a shifted row is read from below the operand": sm80(
+        SHIFTED, "below = source < lowest_;", "below = false;", "out of bounds", **AWKWARD
+    ),
+    "one element too many of a shifted row is read": sm80(
+        SHIFTED,
+        "shift + min_of(cols_left, Tile::COLS)",
+        "shift + min_of(cols_left + 1, Tile::COLS)",
+        "out of bounds",
+        **AWKWARD,
+    ),
+    "one shifted row too many is read": sm80(
+        SHIFTED, "row < rows_left ?", "row <= rows_left ?", "out of bounds", **AWKWARD
+    ),
+    "a row is gathered with its neighbour's shift": sm80(
+        "shifted_rows.cuh",
+        "shift_of(origin + row *",
+        "shift_of(origin + (row + 1) *",
+        "wrong",
+        **AWKWARD,
+    ),
     "one row too many is written": sm80(
         "epilogue.cuh", "row < rows_left ?", "row <= rows_left ?", "out of bounds"
     ),
@@ -133,8 +155,8 @@ FAULTS = {
     ),
     "a lane leaves the warp out": sm80(
         "warp_tile.cuh",
-        "  FASTGEMM_DEVICE void multiply(int slice) {\n",
-        "  FASTGEMM_DEVICE void multiply(int slice) {\n"
+        "  FASTGEMM_DEVICE void multiply(int set) {\n",
+        "  FASTGEMM_DEVICE void multiply(int set) {\n"
         "    if (ptx::thread_index() == 37) return;\n",
         "divergence",
         "deadlock",

@@ -19,6 +19,8 @@ KNOBS = dict(
     block_m=[32, 64, 128],
     block_n=[32, 64, 128],
     block_k=[32, 64, 128],
+    shift_a=[True, False],
+    shift_b=[True, False],
 )
 KNOBS_SM90 = KNOBS | dict(
     family=["sm90", "sm80", "gemv"],

@@ -17,6 +17,18 @@ def operands(m, n, k, layout, dtype, seed=0):
     return (a if layout[0] == "n" else a.t()), (b if layout[1] == "n" else b.t())
 
 
+def among_nans(m, n, row_stride, col_stride, dtype, offset=0, seed=0):
+    """An (m, n) view at these strides; NaNs lie before and behind it, and between its rows."""
+    span = (m - 1) * row_stride + (n - 1) * col_stride + 1
+    store = torch.full((span + offset + 64,), float("nan"), device="cuda", dtype=dtype)
+    view = store.as_strided((m, n), (row_stride, col_stride), offset)
+    if row_stride >= n * col_stride > 0 or col_stride >= m * row_stride > 0:
+        view.copy_(integers(m, n, dtype=dtype, seed=seed))
+    else:  # elements share places: they cannot be written by way of the view
+        store[offset : offset + span] = integers(span, dtype=dtype, seed=seed)
+    return view
+
+
 def expected(a, b, out_dtype, c=None, alpha=1.0, beta=0.0):
     exact = alpha * (a.double() @ b.double())
     if c is not None:

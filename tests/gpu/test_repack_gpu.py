@@ -6,7 +6,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import fastgemm  # noqa: E402
-from exact import LAYOUTS, Guarded, check_product, expected, integers, operands  # noqa: E402
+from exact import (  # noqa: E402
+    LAYOUTS,
+    Guarded,
+    among_nans,
+    check_product,
+    expected,
+    integers,
+    operands,
+)
 from fastgemm import GemmConfig  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -16,18 +24,6 @@ BOTH = GemmConfig(repack_a=True, repack_b=True)
 
 def families():
     return ("sm80", "sm90") if torch.cuda.get_device_capability() == (9, 0) else ("sm80",)
-
-
-def among_nans(m, n, row_stride, col_stride, dtype, offset=0, seed=0):
-    """An (m, n) view at these strides; NaNs lie before and behind it, and between its rows."""
-    span = (m - 1) * row_stride + (n - 1) * col_stride + 1
-    store = torch.full((span + offset + 64,), float("nan"), device="cuda", dtype=dtype)
-    view = store.as_strided((m, n), (row_stride, col_stride), offset)
-    if row_stride >= n * col_stride > 0 or col_stride >= m * row_stride > 0:
-        view.copy_(integers(m, n, dtype=dtype, seed=seed))
-    else:  # elements share places: they cannot be written by way of the view
-        store[offset : offset + span] = integers(span, dtype=dtype, seed=seed)
-    return view
 
 
 @pytest.mark.parametrize("dtype", [HALF, BF16])

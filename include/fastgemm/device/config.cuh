@@ -7,6 +7,7 @@
 //     static constexpr int BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 64, WARP_M = 64, WARP_N = 64;
 //     static constexpr int NUM_STAGES = 4, RASTER_GROUP = 8;
 //     static constexpr bool SWIZZLE = true, STAGED_STORES = true, HAS_C = false;
+//     static constexpr bool SHIFT_A = false, SHIFT_B = false;
 //     static constexpr int A_COPY_BYTES = 16, B_COPY_BYTES = 16, D_VECTOR = 8;
 //     static constexpr Gate GATE = Gate::NONE;
 //     using Epilogue = NoEpilogue;
@@ -23,12 +24,16 @@ enum class Gate { NONE, M, N };
 
 // An operand's tile of one k-tile in shared memory. "Outer" is M for A and N for B; the contiguous
 // index of global memory stays the contiguous one here, so that every global read is a run of
-// 16-byte chunks.
-template <int OUTER, int DEPTH, Major MAJOR_, bool SWIZZLE>
+// 16-byte chunks. Rows that begin anywhere (SHIFTED, shifted_rows.cuh) take one chunk more: an odd
+// number, which spreads them over the banks without a swizzle.
+template <int OUTER, int DEPTH_, Major MAJOR_, bool SWIZZLE, bool SHIFTED_>
 struct OperandTile {
   static constexpr Major MAJOR = MAJOR_;
-  using Layout =
-      SharedLayout<MAJOR == Major::K ? OUTER : DEPTH, MAJOR == Major::K ? DEPTH : OUTER, SWIZZLE>;
+  static constexpr bool SHIFTED = SHIFTED_;
+  static constexpr int DEPTH = DEPTH_;
+  static constexpr int ROWS = MAJOR == Major::K ? OUTER : DEPTH;
+  static constexpr int COLS = MAJOR == Major::K ? DEPTH : OUTER;
+  using Layout = SharedLayout<ROWS, COLS + (SHIFTED ? CHUNK_ELEMENTS : 0), SWIZZLE && !SHIFTED>;
 };
 
 template <class Config>
@@ -44,8 +49,10 @@ struct Derived {
   static constexpr int MMA_TILES_N = Config::WARP_N / MMA;
   static constexpr int K_SLICES = Config::BLOCK_K / MMA;
 
-  using ATile = OperandTile<Config::BLOCK_M, Config::BLOCK_K, Config::A_MAJOR, Config::SWIZZLE>;
-  using BTile = OperandTile<Config::BLOCK_N, Config::BLOCK_K, Config::B_MAJOR, Config::SWIZZLE>;
+  using ATile = OperandTile<Config::BLOCK_M, Config::BLOCK_K, Config::A_MAJOR, Config::SWIZZLE,
+                            Config::SHIFT_A>;
+  using BTile = OperandTile<Config::BLOCK_N, Config::BLOCK_K, Config::B_MAJOR, Config::SWIZZLE,
+                            Config::SHIFT_B>;
   static constexpr int STAGE_BYTES = ATile::Layout::BYTES + BTile::Layout::BYTES;
   static constexpr int RING_BYTES = STAGE_BYTES * Config::NUM_STAGES;
 

@@ -3,6 +3,7 @@
 
 #include "fastgemm/device/config.cuh"
 #include "fastgemm/device/epilogue.cuh"
+#include "fastgemm/device/load_shifted_tile.cuh"
 #include "fastgemm/device/load_tile.cuh"
 #include "fastgemm/device/mainloop_sm70.cuh"
 #include "fastgemm/device/mainloop_sm80.cuh"
@@ -32,6 +33,23 @@ constexpr int SHARED_BYTES =
         ? max_of(Derived<Config>::RING_BYTES, Derived<Config>::WARPS* WarpPanel<Config>::BYTES)
         : Derived<Config>::RING_BYTES;
 
+// The lowest of an operand's addresses: strides may be negative.
+FASTGEMM_DEVICE const u16* lowest(const void* operand, i64 outer, i64 outer_stride, i64 k,
+                                  i64 k_stride, i64 batch, i64 batch_stride) {
+  return static_cast<const u16*>(operand) + min_of<i64>(0, (outer - 1) * outer_stride) +
+         min_of<i64>(0, (k - 1) * k_stride) + min_of<i64>(0, (batch - 1) * batch_stride);
+}
+
+// What brings an operand's k-tiles. `origin`: element (0, 0) of the CTA's first one.
+template <class Tile, int COPY_BYTES, int THREADS>
+FASTGEMM_DEVICE auto tile_loader(const u16* lowest, const u16* origin, i64 outer_stride,
+                                 i64 k_stride, i64 outer_left) {
+  if constexpr (Tile::SHIFTED)
+    return ShiftedTileLoader<Tile, THREADS>(lowest, origin, outer_stride, k_stride, outer_left);
+  else
+    return TileLoader<Tile, COPY_BYTES, THREADS>(origin, outer_stride, k_stride, outer_left);
+}
+
 template <class Config>
 FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
   using D = Derived<Config>;
@@ -51,11 +69,13 @@ FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
                  k0 * p.a_k_stride;
   const u16* b = static_cast<const u16*>(p.b) + split.batch * p.b_batch_stride + n0 * p.b_n_stride +
                  k0 * p.b_k_stride;
-  TileLoader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS> load_a(a, p.a_m_stride,
-                                                                         p.a_k_stride, p.m - m0);
-  TileLoader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS> load_b(b, p.b_n_stride,
-                                                                         p.b_k_stride, p.n - n0);
-  WarpTile<Config> tile;
+  const auto load_a = tile_loader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS>(
+      lowest(p.a, p.m, p.a_m_stride, p.k, p.a_k_stride, p.batch, p.a_batch_stride), a, p.a_m_stride,
+      p.a_k_stride, p.m - m0);
+  const auto load_b = tile_loader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS>(
+      lowest(p.b, p.n, p.b_n_stride, p.k, p.b_k_stride, p.batch, p.b_batch_stride), b, p.b_n_stride,
+      p.b_k_stride, p.n - n0);
+  WarpTile<Config> tile({a, p.a_m_stride, p.a_k_stride}, {b, p.b_n_stride, p.b_k_stride});
   tile.clear();
   if constexpr (Config::FAMILY == 80)
     mainloop_sm80<Config>(tile, load_a, load_b, k, ring);

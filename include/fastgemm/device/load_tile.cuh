@@ -64,7 +64,7 @@ template <class Tile, int COPY_BYTES, int THREADS>
 class TileLoader {
   using Layout = typename Tile::Layout;
   static constexpr int TOTAL = Layout::ROWS * Layout::CHUNKS;
-  static constexpr int DEPTH = Tile::MAJOR == Major::K ? Layout::COLS : Layout::ROWS;
+  static constexpr int DEPTH = Tile::DEPTH;
   // With whole rows per round, a thread keeps its column and steps down by a constant number of
   // rows.
   static constexpr bool WHOLE_ROWS = THREADS % Layout::CHUNKS == 0;

@@ -37,11 +37,13 @@ FASTGEMM_DEVICE void mainloop_sm70(WarpTile<Config>& tile, LoaderA a, LoaderB b,
   for (int t = 0; t < k_tiles; ++t) {
     const bool more = t + 1 < k_tiles;
     if (more) fetch(t + 1);
-    tile.load(stage_of(t), 0);
+    tile.load(stage_of(t), 0, 0);
 #pragma unroll
-    for (int slice = 0; slice < D::K_SLICES; ++slice) {
-      if (slice + 1 < D::K_SLICES) tile.load(stage_of(t), slice + 1);
-      tile.multiply(slice);
+    for (int slice = 0; slice < D::K_SLICES; slice += 2) {
+      tile.load(stage_of(t), slice + 1, 1);
+      tile.multiply(0);
+      if (slice + 2 < D::K_SLICES) tile.load(stage_of(t), slice + 2, 0);
+      tile.multiply(1);
     }
     if (more) {
       if constexpr (Config::NUM_STAGES == 1) ptx::bar_sync();  // everybody has read the only stage

@@ -48,15 +48,17 @@ FASTGEMM_DEVICE void mainloop_sm80(WarpTile<Config>& tile, LoaderA a, LoaderB b,
 #pragma unroll 1
   for (int t = 1; t < AHEAD; ++t) fetch(t);
   wait_for_next();
-  tile.load(stage_of(0), 0);
+  tile.load(stage_of(0), 0, 0);
 
 #pragma unroll 1
   for (int t = 0; t < k_tiles; ++t) {
     if constexpr (STAGES > 1) fetch(t + AHEAD);
 #pragma unroll
-    for (int slice = 0; slice < D::K_SLICES; ++slice) {
-      if (slice + 1 < D::K_SLICES) {
-        tile.load(stage_of(t), slice + 1);
+    for (int slice = 0; slice < D::K_SLICES; slice += 2) {
+      tile.load(stage_of(t), slice + 1, 1);
+      tile.multiply(0);
+      if (slice + 2 < D::K_SLICES) {
+        tile.load(stage_of(t), slice + 2, 0);
       } else if (t + 1 < k_tiles) {
         if constexpr (STAGES ==
                       1) {  // the only stage: everybody has to be done before it is filled again
@@ -64,9 +66,9 @@ FASTGEMM_DEVICE void mainloop_sm80(WarpTile<Config>& tile, LoaderA a, LoaderB b,
           fetch(t + 1);
         }
         wait_for_next();
-        tile.load(stage_of(t + 1), 0);
+        tile.load(stage_of(t + 1), 0, 0);
       }
-      tile.multiply(slice);
+      tile.multiply(1);
     }
   }
 }

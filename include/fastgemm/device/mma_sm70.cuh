@@ -17,7 +17,7 @@ struct QuadPairFragment {
   u32 r[8];
 
   template <Operand OPERAND, class Tile>
-  FASTGEMM_DEVICE void load(u32 shared_tile, int outer, int k) {
+  FASTGEMM_DEVICE void load(u32 shared_tile, int outer, int k, const ShiftedRows<Tile>&) {
     const int lane = ptx::thread_index() % WARP_THREADS;
     const int half = OPERAND == Operand::A ? lane / 4 % 2 : lane / 8 % 2;
     outer += 8 * half + 4 * (lane / 16) + lane % 4;

@@ -3,9 +3,24 @@
 
 #include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/ptx/shift.cuh"
+#include "fastgemm/device/shifted_rows.cuh"
 #include "fastgemm/device/types.cuh"
 
 namespace fastgemm {
+
+// Elements first .. end - 1 of the eight at source[i * stride], and zeros in place of the others.
+// Each comes in at the upper end, and moves those before it down: slow, but it takes few registers.
+FASTGEMM_DEVICE Chunk read_one_by_one(const u16* source, i64 stride, int first, int end) {
+  Chunk chunk = {{0, 0, 0, 0}};
+#pragma unroll 1
+  for (int i = 0; i < CHUNK_ELEMENTS; ++i) {
+    const u32 bits = i >= first && i < end ? ptx::ld_global(source + i * stride) : 0;
+#pragma unroll
+    for (int w = 0; w < 3; ++w) chunk.word[w] = ptx::shf_r(chunk.word[w], chunk.word[w + 1], 16);
+    chunk.word[3] = ptx::shf_r(chunk.word[3], bits, 16);
+  }
+  return chunk;
+}
 
 // ALIGNED: the chunk begins at a 16-byte boundary and is read once, past L1. Otherwise it is cut
 // out of one or two aligned reads, which neighbours share through L1:
@@ -15,7 +30,7 @@ namespace fastgemm {
 //
 // A read never brings only what is not wanted, and nothing from outside of the elements that
 // start() is told of: where it would, and where elements do not lie side by side, they are read one
-// by one, in finish(), in a loop: slow, but it takes few registers.
+// by one, in finish().
 template <bool ALIGNED>
 class ChunkRead;
 
@@ -43,7 +58,7 @@ class ChunkRead<false> {
     source_ = source;
     stride_ = stride;
     valid_ = min_of(valid, CHUNK_ELEMENTS);
-    const int offset = static_cast<int>(reinterpret_cast<u64>(source) % CHUNK_BYTES / 2);
+    const int offset = shift_of(source);
     const bool two = offset + valid_ > CHUNK_ELEMENTS;
     wide_ = stride == 1 && valid_ > 0 && before >= offset &&
             (two ? 2 : 1) * CHUNK_ELEMENTS - offset <= after;
@@ -53,7 +68,7 @@ class ChunkRead<false> {
 
   // The elements, and zeros in place of those that do not exist.
   FASTGEMM_DEVICE Chunk finish() {
-    if (!wide_) return read_one_by_one();
+    if (!wide_) return read_one_by_one(source_, stride_, 0, valid_);
     Chunk chunk = cut(static_cast<u32>(reinterpret_cast<u64>(source_) % CHUNK_BYTES));
     if (valid_ < CHUNK_ELEMENTS)
 #pragma unroll
@@ -63,18 +78,6 @@ class ChunkRead<false> {
   }
 
  private:
-  // Each element comes in at the upper end, and moves those before it down.
-  FASTGEMM_DEVICE Chunk read_one_by_one() const {
-    Chunk chunk = {{0, 0, 0, 0}};
-#pragma unroll 1
-    for (int i = 0; i < CHUNK_ELEMENTS; ++i) {
-      const u32 bits = i < valid_ ? ptx::ld_global(source_ + i * stride_) : 0;
-#pragma unroll
-      for (int w = 0; w < 3; ++w) chunk.word[w] = ptx::shf_r(chunk.word[w], chunk.word[w + 1], 16);
-      chunk.word[3] = ptx::shf_r(chunk.word[3], bits, 16);
-    }
-    return chunk;
-  }
   // The 16 bytes from byte `offset` on: words move down by two, one and half a word, as the bits of
   // the offset say.
   FASTGEMM_DEVICE Chunk cut(u32 offset) {

@@ -1,0 +1,84 @@
+// Shifted operands: what they take of shared memory, and when the planner wants them.
+#include "plans.hpp"
+
+namespace fastgemm {
+namespace {
+
+GemmProblem odd_weights(std::int64_t tokens) {
+  return packed_problem(tokens, 28672, 4095, DType::bf16);
+}
+
+TEST(Shifting, WeightsOfOddDepthAreShiftedForAFewTokens) {
+  for (int tokens : {4, 16, 32, 64}) {
+    const Plan p = plan(odd_weights(tokens), hardware("H200"));
+    EXPECT_EQ(p.kernel.family, Family::sm80) << p.str();
+    EXPECT_TRUE(p.kernel.shift_b && !p.kernel.repack_b) << p.str();
+    EXPECT_EQ(p.kernel.b_copy_bytes, 16) << p.str();
+    expect_words(p.explain(), {"shifted", "the aligned 16 bytes that hold its rows"});
+  }
+}
+
+TEST(Shifting, WeightsOfOddWidthToo) {
+  for (const char* card : {"H200", "A100"})
+    for (int tokens : {16, 64}) {
+      const Plan p = plan(packed_problem(tokens, 28671, 4096, DType::f16, "nn"), hardware(card));
+      EXPECT_TRUE(p.kernel.shift_b && p.kernel.b_major == Major::mn) << p.str();
+      EXPECT_FALSE(p.kernel.shift_a || p.kernel.repack_a) << p.str();
+    }
+}
+
+TEST(Shifting, ManyTokensPayForACopyAndOneIsStreamed) {
+  for (int tokens : {128, 256, 4096}) {
+    const Plan p = plan(odd_weights(tokens), hardware("H200"));
+    EXPECT_EQ(p.kernel.family, Family::sm90) << p.str();
+    EXPECT_TRUE(p.kernel.repack_b && !p.kernel.shift_b) << p.str();
+  }
+  EXPECT_EQ(plan(odd_weights(1), hardware("H200")).kernel.family, Family::gemv);
+}
+
+// Its elements are gathered by every warp that shares them, and a copy of it is soon made.
+TEST(Shifting, TheShorterOperandMayBeCopiedBeside) {
+  const KernelConfig k = plan(odd_weights(64), hardware("H200")).kernel;
+  EXPECT_TRUE(k.repack_a && !k.shift_a && k.shift_b && !k.repack_b) << k.str();
+}
+
+TEST(Shifting, AlignedOperandsAreNotShiftedUnasked) {
+  Dice dice(11);
+  int shifted = 0;
+  for (int round = 0; round < 500; ++round) {
+    const HardwareSpec hw = dice.pick(targets());
+    const GemmProblem p = any_problem(dice, dice.pick(dtypes_of(hw)), dice.extent(300),
+                                      dice.extent(3000), dice.extent(3000));
+    const Plan planned = plan(p, hw);
+    const ProblemTraits traits = traits_of(planned.problem);
+    for (const Candidate& c : planned.considered) {
+      EXPECT_TRUE(!c.kernel.shift_a || (traits.a_copy_bytes < 16 && traits.a_runs != Runs::none))
+          << c.kernel.str();
+      EXPECT_TRUE(!c.kernel.shift_b || (traits.b_copy_bytes < 16 && traits.b_runs != Runs::none))
+          << c.kernel.str();
+      shifted += c.kernel.shift_a || c.kernel.shift_b;
+    }
+    if (HasFailure()) FAIL() << dump(p);
+  }
+  EXPECT_GT(shifted, 1000);
+}
+
+// A row has one chunk of 16 bytes more: of A along m in each of the k-tile's 64 rows, of B along k
+// in each of its 128.
+TEST(Shifting, RowsInSharedMemoryAreOneChunkLonger) {
+  const GemmProblem p = packed_problem(256, 256, 255, DType::f16, "tt");
+  GemmConfig config = only(WISH(family, Family::sm80));
+  config.block_m = config.block_n = 128;
+  config.block_k = 64;
+  config.num_stages = 2;
+  config.staged_stores = false;
+  config.shift_a = config.shift_b = config.repack_a = config.repack_b = false;
+  const int plain = plan(p, hardware("A100"), config).shared_bytes;
+  config.shift_a = true;
+  EXPECT_EQ(plan(p, hardware("A100"), config).shared_bytes, plain + 2 * 64 * 16);
+  config.shift_b = true;
+  EXPECT_EQ(plan(p, hardware("A100"), config).shared_bytes, plain + 2 * (64 + 128) * 16);
+}
+
+}  // namespace
+}  // namespace fastgemm

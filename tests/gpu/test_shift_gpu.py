@@ -1,0 +1,111 @@
+"""Rows that begin anywhere, read in aligned chunks: exact at every address, stride and batch."""
+
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import fastgemm  # noqa: E402
+from exact import (  # noqa: E402
+    LAYOUTS,
+    Guarded,
+    among_nans,
+    check_product,
+    expected,
+    integers,
+    operands,
+)
+from fastgemm import GemmConfig  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
+BOTH = GemmConfig(shift_a=True, shift_b=True)
+WHICH = [dict(shift_a=True), dict(shift_b=True), dict(shift_a=True, shift_b=True)]
+
+
+@pytest.mark.parametrize("dtype", [HALF, BF16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_odd_sizes_sampled_densely(layout, dtype):
+    pick = random.Random(f"{layout}{dtype}")
+    for i in range(30):
+        m, n, k = (pick.randint(1, 300) for _ in range(3))
+        check_product(m, n, k, layout, dtype, GemmConfig(**WHICH[i % 3]), seed=i)
+    for m, n, k in ((999, 999, 999), (17, 1001, 4099), (129, 257, 4099)):
+        check_product(m, n, k, layout, dtype, BOTH)
+
+
+def test_every_offset_and_pitch():
+    m, n, k = 96, 80, 72
+    b = operands(m, n, k, "nt", BF16)[1]
+    for offset in range(9):
+        for pitch in (72, 73, 74, 76, 80, 99):
+            for strides in ((pitch, 1), (1, pitch + 24)):
+                a = among_nans(m, k, *strides, BF16, offset)
+                out = Guarded(m, n, BF16)
+                fastgemm.gemm(a, b, out=out.out, config=GemmConfig(shift_a=True))
+                out.check(expected(a, b, BF16), f"offset {offset} strides {strides}")
+                out = Guarded(n, m, BF16)
+                fastgemm.gemm(b.t(), a.t(), out=out.out, config=GemmConfig(shift_b=True))
+                out.check(expected(b.t(), a.t(), BF16), f"offset {offset} strides {strides}")
+
+
+def test_every_tile():
+    for block_m in (16, 32, 64, 128):
+        for block_n in (16, 64, 96, 128):
+            for block_k, num_stages in ((32, 3), (64, 2), (128, 1)):
+                tile = dict(block_m=block_m, block_n=block_n, block_k=block_k)
+                for i, layout in enumerate(LAYOUTS):
+                    config = GemmConfig(**tile, num_stages=num_stages, **WHICH[i % 3])
+                    check_product(131, 133, 333, layout, BF16, config, out_dtype=FLOAT)
+
+
+def test_strides_that_share_elements_or_run_backwards():
+    b = operands(40, 48, 56, "nn", HALF)[1]
+    for row_stride in (0, 1, 3, 57):
+        a = among_nans(40, 56, row_stride, 1, HALF, offset=5)
+        out = Guarded(40, 48, HALF)
+        fastgemm.gemm(a, b, out=out.out, config=BOTH)
+        out.check(expected(a, b, HALF), f"row stride {row_stride}")
+    cupy = pytest.importorskip("cupy")
+    x = cupy.asarray(integers(41, 51, dtype=HALF, seed=1))[::-1]
+    y = cupy.asarray(integers(51, 55, dtype=HALF, seed=2))[::-1]
+    want = expected(torch.as_tensor(x.copy()), torch.as_tensor(y.copy()), HALF)
+    assert torch.equal(torch.as_tensor(fastgemm.gemm(x, y, config=BOTH)), want)
+
+
+def test_batches():
+    for batch, m, n, k in ((3, 64, 64, 64), (5, 33, 17, 41), (3000, 2, 3, 5), (2, 300, 263, 137)):
+        a = integers(batch, m, k, dtype=BF16, seed=1)
+        b = integers(batch, k, n, dtype=BF16, seed=2)
+        for x, y in ((a, b), (a[:1], b), (a, b[0]), (a[0], b), (a.mT.contiguous().mT, b)):
+            assert torch.equal(fastgemm.gemm(x, y, config=BOTH), expected(x, y, BF16))
+
+
+@pytest.mark.parametrize("split_k", [1, 3])
+def test_together_with_other_knobs(split_k):
+    knobs = [*WHICH, dict(shift_a=True, repack_b=True), dict(repack_a=True, shift_b=True)]
+    for fields in knobs:
+        config = GemmConfig(family="sm80", split_k=split_k, **fields)
+        a, b = operands(136, 121, 647, "nt", HALF)
+        c = integers(136, 121, dtype=HALF, seed=9)
+        out = Guarded(136, 121, HALF)
+        fastgemm.gemm(a, b, c=c, alpha=0.5, beta=2.0, out=out.out, config=config)
+        out.check(expected(a, b, HALF, c, 0.5, 2.0), str(config))
+
+
+def test_the_planner_shifts_weights_of_odd_depth_for_a_few_tokens():
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("what a copy costs beside it differs from GPU to GPU")
+    for m in (4, 16, 64):
+        picked = fastgemm.plan(m, 28672, 4095, dtype="bfloat16", device=0).config
+        assert picked.shift_b and not picked.repack_b
+        check_product(m, 28672, 4095, "nt", BF16)
+        check_product(m, 4095, 4096, "nn", BF16)
+
+
+def test_the_same_bits_every_time():
+    generator = torch.Generator(device="cuda").manual_seed(5)
+    x, w = (torch.randn(r, 4095, device="cuda", generator=generator).to(BF16) for r in (16, 4096))
+    first = fastgemm.gemm(x, w.t())
+    for _ in range(20):
+        assert torch.equal(fastgemm.gemm(x, w.t()), first)
