@@ -60,17 +60,21 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.cluster_k != 1 && k.cluster_k != 2 && k.cluster_k != 4 && k.cluster_k != 8)
     return "cluster_k has to be 1, 2, 4 or 8";
   // A slice of a k-tile of one swizzle atom is some of its rows, of several atoms some of those.
-  const auto uneven = [&](Major major, int block, int slices) {
+  // Eight gates and their ups are copied together.
+  const auto uneven = [&](Major major, int block, int slices, bool gated) {
     const int rows = major == Major::k ? block : k.block_k;
     const bool by_rows = major == Major::mn || k.block_k == span;
-    return k.multicast && by_rows && rows % (8 * slices) != 0;
+    return k.multicast && by_rows && rows % ((gated ? 16 : 8) * slices) != 0;
   };
-  if (uneven(k.a_major, k.block_m, k.cluster_n))
-    return "multicast shares A out in 8s of its rows: cluster_n 2 needs block_m a multiple of 16, "
-           "or a larger block_k";
-  if (uneven(k.b_major, k.block_n, k.cluster_m))
-    return "multicast shares B out in 8s of its rows: cluster_m 2 needs block_n a multiple of 16, "
-           "or a larger block_k";
+  const auto shared_out = [](bool gated, const std::string& operand, const std::string& knobs) {
+    return "multicast shares " + operand + " out in " + (gated ? "16s" : "8s") +
+           " of its rows: " + knobs + " a multiple of " + (gated ? "32" : "16") +
+           ", or a larger block_k";
+  };
+  if (uneven(k.a_major, k.block_m, k.cluster_n, k.gate_along_m()))
+    return shared_out(k.gate_along_m(), "A", "cluster_n 2 needs block_m");
+  if (uneven(k.b_major, k.block_n, k.cluster_m, k.gate_along_n()))
+    return shared_out(k.gate_along_n(), "B", "cluster_m 2 needs block_n");
   if (k.cluster_k > 1 && cluster_tiles > 1)
     return "cluster_k above 1 needs cluster_m and cluster_n 1";
   if (k.consumers() == 3 && k.block_n > 192)

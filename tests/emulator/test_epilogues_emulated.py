@@ -76,6 +76,9 @@ FAMILIES_GATED = {
         arch="sm_90", swap_ab=False, swizzle=False, block_m=64, block_n=64, cluster_m=2
     ),
     "sm90, no swizzle, swapped": dict(arch="sm_90", swap_ab=True, block_n=32, swizzle=False),
+    "sm90, swapped, 1x2": dict(
+        arch="sm_90", swap_ab=True, block_m=32, block_n=32, block_k=64, cluster_n=2
+    ),
 }
 
 
@@ -90,6 +93,15 @@ def test_gated_columns(family, gated):
         else (exact[:, :half], exact[:, half:])
     )
     assert (result == np.maximum(gate, 0) * up).all()
+
+
+def test_eight_gates_and_their_ups_are_not_shared_out():
+    fields = dict(swap_ab=True, block_m=16, block_n=32, block_k=64, cluster_n=2)
+    epilogue = fastgemm.Epilogue("silu(gate) * up", gated="blocked")
+    with pytest.raises(ValueError, match="in 16s of its rows: cluster_n 2 needs block_m a multipl"):
+        fastgemm.plan(
+            40, 64, 200, arch="sm_90", config=fastgemm.GemmConfig(**fields), epilogue=epilogue
+        )
 
 
 @pytest.mark.parametrize("out_dtype", ["int8", "float8_e4m3fn", "float8_e5m2"])
