@@ -26,6 +26,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
   const bool transposes_both = k.a_major == Major::mn && k.b_major == Major::mn;
   const bool gathers = k.shift_a || k.shift_b;
   const int most_accumulators = k.family == Family::sm80 && !transposes_both && !gathers ? 128 : 64;
+  const int fewest_warps = gathers ? 8 : 4;  // a warp waits for the elements that it gathers
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
     for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
@@ -36,7 +37,7 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
       const int accumulators = m * n / 32;
       double traffic = (k.shift_b ? 4.0 : 1.0) / m + (k.shift_a ? 4.0 : 1.0) / n;
       if (accumulators > most_accumulators) traffic += 10;
-      if (warps < 4) traffic += 4 - warps;
+      if (warps < fewest_warps) traffic += fewest_warps - warps;
       if (warps > 8) traffic += warps - 8;
       if (traffic < best) {
         best = traffic;
@@ -49,13 +50,14 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
 }
 
 // As many stages as K has use for and shared memory has room for, with eight warps on an SM where
-// that many CTAs exist.
+// that many CTAs exist, and sixteen of those that gather.
 int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) {
   if (k.family < Family::sm80) return 2;
   const std::int64_t ctas = tiles_m(k, p) * tiles_n(k, p) * p.batch * k.split_k * k.cluster_k;
   const std::int64_t ctas_of_sm = ceil_div(ctas, hw.sms);
-  const int wanted =
-      k.family == Family::sm90 ? launch_ctas_per_sm(k) : std::max(1, 8 * 32 / k.threads());
+  const int wanted = k.family == Family::sm90
+                         ? launch_ctas_per_sm(k)
+                         : std::max(1, (k.shift_a || k.shift_b ? 16 : 8) * 32 / k.threads());
   const auto resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, wanted));
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);

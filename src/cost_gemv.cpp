@@ -50,17 +50,16 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const bool a_wide = c.a_copy_bytes == 16 && c.a_major == Major::k;
   const bool a_scattered = c.block_m > 1 && c.a_major == Major::mn;
   const bool side_by_side = c.b_major == Major::k ? p.b.row_stride == 1 : p.b.col_stride == 1;
-  const double unaligned = c.b_copy_bytes == 16 ? 0 : side_by_side ? 40 : 4000;
-  // Where A is cut out of aligned reads as B is, few rows take as long as many, and those that do
-  // not exist are still counted off one by one (measured on an H200).
-  const bool both_cut = !a_wide && !a_scattered && unaligned > 0;
-  const double of_rows = both_cut ? 200 + (p.m % c.block_m == 0 ? 0 : 100)
-                                  : c.block_m * (a_wide        ? 1.0
-                                                 : a_scattered ? 40.0
-                                                               : 3.5);
-  const double instructions =
-      10 + unaligned +
-      (tensor ? of_rows : 8 + c.block_m * (8 + 10.0 / cols) * (a_scattered ? 9 : 1));
+  const double unaligned = c.b_copy_bytes == 16 ? 0 : !side_by_side ? 4000 : tensor ? 40 : 97;
+  // Where A is cut out of aligned reads as B is, few rows take as long as many on Tensor Cores, and
+  // those that do not exist are still counted off one by one (measured on an H200).
+  const bool a_cut = !a_wide && !a_scattered;
+  const double of_rows = a_cut && unaligned > 0 ? 200 + (p.m % c.block_m == 0 ? 0 : 100)
+                                                : c.block_m * (a_wide        ? 1.0
+                                                               : a_scattered ? 40.0
+                                                                             : 3.5);
+  const double row = (8 + 10.0 / cols) * (a_scattered ? 9 : 1) + (a_cut ? 206.0 / cols : 0);
+  const double instructions = 10 + unaligned + (tensor ? of_rows : 8 + c.block_m * row);
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
   // Several rows are added up apart, between lanes and warps.
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor          ? 0.9 + 0.08 * r.dram_us

@@ -166,6 +166,8 @@ def faults_of(arch, got, most_code_bytes):
     faults = list(got["warnings"])
     if got["config"].shift_a or got["config"].shift_b:  # gathered element by element
         most_code_bytes += (6 if int(arch[3:]) < 100 else 24) * 1024
+    elif got["config"].split_k > 1 and (got["config"].repack_a or got["config"].repack_b):
+        most_code_bytes += 6 * 1024  # three kernels
     if got["spill_bytes"]:
         faults.append(f"{got['spill_bytes']} bytes spilled")
     if not 0 < got["registers"] <= 255 or got["registers"] * got["threads"] > 65536:

