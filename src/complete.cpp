@@ -13,7 +13,8 @@ constexpr int WHOLE_COLUMNS = 1024;  // as many rows of tiles as a raster group 
 // The warp tile with the least shared-memory traffic among those that keep the accumulators in
 // registers and give the four schedulers of an SM a warp each. To gather elements takes four times
 // as long as ldmatrix does.
-void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
+void choose_warp_tile(KernelConfig& k, const GemmProblem& p, const HardwareSpec& hw,
+                      const GemmConfig& wish) {
   if (k.family == Family::sm90) {
     k.warp_m = wish.warp_m.value_or(k.block_m <= 64 || k.ping_pong ? k.block_m
                                     : k.block_m <= 192             ? 64
@@ -26,7 +27,8 @@ void choose_warp_tile(KernelConfig& k, const GemmConfig& wish) {
   const bool transposes_both = k.a_major == Major::mn && k.b_major == Major::mn;
   const bool gathers = k.shift_a || k.shift_b;
   const int most_accumulators = k.family == Family::sm80 && !transposes_both && !gathers ? 128 : 64;
-  const int fewest_warps = gathers ? 8 : 4;  // a warp waits for the elements that it gathers
+  // A warp waits for the elements that it gathers, and others are needed meanwhile.
+  const int fewest_warps = gathers && block_tiles(k, p) <= hw.sms ? 8 : 4;
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
     for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
@@ -155,7 +157,7 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   // Gates and ups alternate in eights.
   if (sm90 && k.gate_along_m()) k.block_m = wish.block_m.value_or((k.block_m + 15) / 16 * 16);
   k.warp_m = k.warp_n = 16;
-  choose_warp_tile(k, wish);
+  choose_warp_tile(k, p, hw, wish);
   if (!check(k, hw).empty()) return k;  // it will be refused, for the reason that check() gives
   // A CTA that computes one block tile needs no room for its stores beside the ring.
   const auto at_once = static_cast<double>(clusters_of(k.cluster(), hw) * k.cluster());
