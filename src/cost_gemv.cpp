@@ -18,12 +18,12 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
 
   Cost r;
   r.waves = ctas / (hw.sms * static_cast<double>(resident));
-  // With few CTAs an SM, some SMs have read their share before others; all of a single wave begin
+  // With few CTAs an SM, some SMs have read their share before others; all of a full wave begin
   // at once, and only the SMs that have more of them are late. Where n is contiguous, a
   // warp takes rows of WARP_N columns, and short rows cost; and the last round of CTAs takes half
   // as long as a full one, however few they are.
   double uneven = 1 + std::max(0.9 * hw.sms / ctas - 0.1, 0.0) / c.block_m;
-  if (r.waves <= 1) uneven = std::min(uneven, ctas_of_busiest_sm * hw.sms / ctas);
+  if (ctas_of_busiest_sm == resident) uneven = std::min(uneven, ctas_of_busiest_sm * hw.sms / ctas);
   if (c.b_major == Major::mn) {
     const double full = std::floor(r.waves), last = r.waves - full;
     const double rounds = full == 0 ? r.waves : full + (last > 0 ? std::max(last, 0.5) : 0);
