@@ -28,7 +28,9 @@ void choose_warp_tile(KernelConfig& k, const GemmProblem& p, const HardwareSpec&
   const bool gathers = k.shift_a || k.shift_b;
   const int most_accumulators = k.family == Family::sm80 && !transposes_both && !gathers ? 128 : 64;
   // A warp waits for the elements that it gathers, and others are needed meanwhile.
-  const int fewest_warps = gathers && block_tiles(k, p) <= hw.sms ? 8 : 4;
+  const std::int64_t ctas = ceil_div(p.m, std::max(k.block_m, 1)) *
+                            ceil_div(p.n, std::max(k.block_n, 1)) * p.batch * k.split_k;
+  const int fewest_warps = gathers && ctas <= hw.sms ? 8 : 4;
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
     for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
@@ -127,7 +129,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   if (k.split_k > 1 && k.block_k > 0) {
     const std::int64_t k_tiles = std::max<std::int64_t>(ceil_div(p.k, k.block_k), 1);
     k.split_k = static_cast<int>(std::min<std::int64_t>(k.split_k, k_tiles));
-    k.split_k = static_cast<int>(ceil_div(k_tiles, k_tiles_of_split(k, p)));
+    k.split_k =
+        static_cast<int>(ceil_div(k_tiles, std::max<std::int64_t>(k_tiles_of_split(k, p), 1)));
   }
   k.apart = p.gated() && (!sm90 || refuse_gated_tiles(p) != nullptr);
   // Four lanes' pairs of float32 partial sums are a whole sector as they are.

@@ -300,3 +300,9 @@ def test_the_cache_is_counted(tmp_path, kernel):
     assert info.capacity >= info.loaded >= 0
     assert info.disk_files >= 0
     assert "CacheInfo(loaded=" in repr(info)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+def test_a_depth_of_zero_is_not_split(arch):
+    config = GemmConfig(split_k=7)
+    assert fastgemm.plan(300, 200, 0, dtype="float16", arch=arch, config=config).config.split_k == 1
