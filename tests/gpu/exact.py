@@ -84,3 +84,17 @@ def check_product(m, n, k, layout, dtype, config=None, out_dtype=None, seed=0, *
     returned = fastgemm.gemm(a, b, out=out.out, config=config)
     assert returned is out.out
     out.check(expected(a, b, out_dtype or dtype), f"{m}x{n}x{k} {layout} {dtype} {config}")
+
+
+def check_every_offset_and_pitch(config_a, config_b):
+    """A product's A, and then the B of its transpose, wherever their rows may begin."""
+    m, n, k, dtype = 96, 80, 72, torch.bfloat16
+    b = operands(m, n, k, "nt", dtype)[1]
+    for offset in range(9):
+        for pitch in (72, 73, 74, 76, 80, 99):
+            for strides in ((pitch, 1), (1, pitch + 24)):
+                a = among_nans(m, k, *strides, dtype, offset)
+                for x, y, config in ((a, b, config_a), (b.t(), a.t(), config_b)):
+                    out = Guarded(x.shape[0], y.shape[1], dtype)
+                    fastgemm.gemm(x, y, out=out.out, config=config)
+                    out.check(expected(x, y, dtype), f"offset {offset} strides {strides}")

@@ -10,6 +10,7 @@ from exact import (  # noqa: E402
     LAYOUTS,
     Guarded,
     among_nans,
+    check_every_offset_and_pitch,
     check_product,
     expected,
     integers,
@@ -39,18 +40,7 @@ def test_odd_sizes_sampled_densely(layout, dtype):
 
 
 def test_every_offset_and_pitch():
-    m, n, k = 96, 80, 72
-    b = operands(m, n, k, "nt", BF16)[1]
-    for offset in range(9):
-        for pitch in (72, 73, 74, 76, 80, 99):
-            for strides in ((pitch, 1), (1, pitch + 24)):
-                a = among_nans(m, k, *strides, BF16, offset)
-                out = Guarded(m, n, BF16)
-                fastgemm.gemm(a, b, out=out.out, config=GemmConfig(repack_a=True))
-                out.check(expected(a, b, BF16), f"offset {offset} strides {strides}")
-                out = Guarded(n, m, BF16)
-                fastgemm.gemm(b.t(), a.t(), out=out.out, config=GemmConfig(repack_b=True))
-                out.check(expected(b.t(), a.t(), BF16), f"offset {offset} strides {strides}")
+    check_every_offset_and_pitch(GemmConfig(repack_a=True), GemmConfig(repack_b=True))
 
 
 def test_any_strides():
