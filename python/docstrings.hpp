@@ -186,7 +186,7 @@ raster_group: rows of tiles that CTAs walk together for L2; 0 is off.
 swap_ab: compute the transposed product, so that rows and columns change sides (families sm90 and gemv).
 staged_stores: the result goes through shared memory; False writes it straight from registers.
 repack_a, repack_b: the operand is first copied into a workspace, in aligned rows of whole 128-byte lines.
-shift_a, shift_b: rows that begin anywhere are read in the aligned 16 bytes that hold them (family sm80).
+shift_a, shift_b: rows that begin anywhere are read in the aligned 16 bytes that hold them (families sm80, sm90).
 cluster_m, cluster_n: CTAs of a cluster, above and beside each other (family sm90); 1 is off.
 cluster_k: CTAs of a cluster that share K of one block tile and add up inside the cluster (family sm90); 1 is off.
 multicast: a cluster fetches the operands that its CTAs share once (family sm90).

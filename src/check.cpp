@@ -77,9 +77,6 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
     return shared_out(k.gate_along_n(), "B", "cluster_m 2 needs block_n");
   if (k.cluster_k > 1 && cluster_tiles > 1)
     return "cluster_k above 1 needs cluster_m and cluster_n 1";
-  if (k.consumers() == 3 && k.block_n > 192)
-    return "three consumer warpgroups have 128 registers a thread when they start: block_n up to "
-           "192";
   if (k.cluster_k < k.block_n / 16 && k.block_n / 16 % k.cluster_k != 0)
     return "cluster_k shares block_n out in 16s: a multiple of 16 * cluster_k, or fewer";
   if (k.ping_pong && k.block_m != k.warp_m)
@@ -89,8 +86,26 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.ping_pong && !k.persistent)
     return "ping_pong needs persistent: with one block tile, the second warpgroup had none";
   if (k.prefetch && !k.dependent_launch) return "prefetch needs dependent_launch";
+  if (k.shift_a || k.shift_b) {
+    if (k.consumers() > 2)
+      return "shift_a and shift_b need one or two consumer warpgroups: others fetch and straighten "
+             "rows";
+    if (cluster_tiles > 1)
+      return "shift_a and shift_b need cluster_m and cluster_n 1: each CTA straightens its own "
+             "rows";
+    if (k.num_stages == 1)
+      return "shift_a and shift_b need num_stages 2 or more in family sm90: one k-tile is fetched "
+             "while another is straightened";
+    if ((k.gate_along_m() && k.shifts_rows_of_a()) || (k.gate_along_n() && k.shifts_rows_of_b()))
+      return "the columns of gates and ups come by the TMA: repack_b in place of shift_b";
+    if (k.prefetch && k.shifts_rows_of_a())
+      return "prefetch is the TMA's: not with shifted rows of the operand that it fetches first";
+  }
   if (k.multicast && cluster_tiles == 1)
     return "multicast needs a cluster: cluster_m or cluster_n 2";
+  if (k.threads() > 384 && k.block_n > 192)
+    return "the threads of four warpgroups, as three consumers or shifted rows need them, have 128 "
+           "registers when they start: block_n up to 192";
   if (k.a_copy_bytes != 16 || k.b_copy_bytes != 16)
     return "family sm90 needs 16-byte aligned addresses and strides, and one unit stride, in A and "
            "B";
@@ -117,9 +132,9 @@ bool has_sm90_knobs(const KernelConfig& k) {
 
 std::string refuse_shift(const KernelConfig& k) {
   if (!k.shift_a && !k.shift_b) return {};
-  if (k.family != Family::sm80)
-    return std::string("shift_a and shift_b are knobs of family sm80: family ") + name(k.family) +
-           " reads rows as they lie";
+  if (k.family != Family::sm80 && k.family != Family::sm90)
+    return std::string("shift_a and shift_b are knobs of families sm80 and sm90: family ") +
+           name(k.family) + " reads rows as they lie";
   if ((k.shift_a && k.repack_a) || (k.shift_b && k.repack_b))
     return "an operand is repacked or shifted, not both: its copy is aligned";
   return {};

@@ -130,9 +130,9 @@ std::string kernel_source(const KernelConfig& k) {
     s.constant("PING_PONG", k.ping_pong);
     s.constant("PERSISTENT", k.persistent);
   }
-  if (!sm90 && !gemv) {
-    s.constant("SHIFT_A", k.shift_a);
-    s.constant("SHIFT_B", k.shift_b);
+  if (!gemv) {
+    s.constant("SHIFT_A", k.shifts_rows_of_a());
+    s.constant("SHIFT_B", k.shifts_rows_of_b());
   }
   s.constant("A_COPY_BYTES", k.a_copy_bytes);
   s.constant("B_COPY_BYTES", k.b_copy_bytes);

@@ -92,10 +92,11 @@ int choose_raster_group(const KernelConfig& k, const GemmProblem& p, const Hardw
 
 }  // namespace
 
-KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
+KernelConfig complete(const Tiling& t, Family family, bool swap_ab, const GemmProblem& p,
                       const ProblemTraits& traits, const HardwareSpec& hw, const GemmConfig& wish) {
   KernelConfig k;
   k.family = family;
+  k.swap_ab = swap_ab;
   k.in = traits.in;
   k.out = traits.out;
   k.a_major = traits.a_major;
@@ -110,10 +111,11 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
     k.epilogue_access = fused_access(p);
     k.epilogue_transposed = p.fusion_transposed;
   }
-  k.shift_a = wish.shift_a.value_or(t.shift && traits.shifts_a());
-  k.shift_b = wish.shift_b.value_or(t.shift && traits.shifts_b());
-  if (k.shift_a) k.a_copy_bytes = 16;
-  if (k.shift_b) k.b_copy_bytes = 16;
+  const bool first = t.shift && traits.shifts_a(), second = t.shift && traits.shifts_b();
+  k.shift_a = wish.shift_a.value_or(swap_ab ? second : first);
+  k.shift_b = wish.shift_b.value_or(swap_ab ? first : second);
+  if (k.shifts_rows_of_a()) k.a_copy_bytes = 16;
+  if (k.shifts_rows_of_b()) k.b_copy_bytes = 16;
   k.block_m = wish.block_m.value_or(t.block_m);
   k.block_n = wish.block_n.value_or(t.block_n);
   k.block_k = wish.block_k.value_or(t.block_k);
@@ -140,7 +142,8 @@ KernelConfig complete(const Tiling& t, Family family, const GemmProblem& p,
   k.dependent_launch = wish.dependent_launch.value_or(sm90);
   // Where a few tokens wait for their weights; of larger tiles the prefetch takes the copy engine
   // longer than it gains.
-  k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && p.n <= 64 && k.block_n <= 64);
+  k.prefetch = wish.prefetch.value_or(sm90 && k.dependent_launch && !k.shifts_rows_of_a() &&
+                                      p.n <= 64 && k.block_n <= 64);
   k.multicast = wish.multicast.value_or(k.cluster_m * k.cluster_n > 1);
   k.ping_pong = wish.ping_pong.value_or(t.ping_pong);
   k.persistent = wish.persistent.value_or(k.ping_pong);

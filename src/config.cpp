@@ -10,8 +10,6 @@ namespace fastgemm {
 
 namespace {
 
-constexpr int warpgroup = 128;  // threads
-
 constexpr Family FAMILIES[] = {Family::sm70, Family::sm75, Family::sm80, Family::sm90,
                                Family::gemv};
 
@@ -137,7 +135,8 @@ std::string KernelConfig::str() const {
 }
 
 int KernelConfig::threads() const {
-  if (family == Family::sm90) return (consumers() + 1) * warpgroup;
+  if (family == Family::sm90)
+    return (shift_a || shift_b ? 4 : consumers() + 1) * warpgroup;  // device/ring_sm90.cuh
   if (family == Family::gemv) return block_n / warp_n * (block_k / gemv_warp_k(*this)) * 32;
   return block_m / warp_m * (block_n / warp_n) * 32;
 }
@@ -164,15 +163,19 @@ int shared_bytes(const KernelConfig& c) {
   if (c.family == Family::gemv) return c.block_k / gemv_warp_k(c) * c.block_m * c.block_n * 4;
   // The epilogue's staging panels (device/epilogue.cuh): rows padded by 8, float32.
   const auto panel = [](int rows, int cols) { return rows * (cols + 8) * 4; };
-  // A shifted row is one chunk of eight longer (device/shifted_rows.cuh).
+  // A shifted row is one chunk of eight longer (device/shifted_rows.cuh), and family sm90 has both
+  // it and the row (device/produce_shifted.cuh).
+  const bool sm90 = c.family == Family::sm90;
   const auto tile = [&](int outer, Major major, bool shift) {
     const int rows = major == Major::k ? outer : c.block_k;
-    return (outer * c.block_k + (shift ? rows * 8 : 0)) * 2;
+    return (outer * c.block_k * (shift && sm90 ? 2 : 1) + (shift ? rows * 8 : 0)) * 2;
   };
-  const int ring = (tile(c.block_m, c.a_major, c.shift_a) + tile(c.block_n, c.b_major, c.shift_b)) *
-                   c.num_stages;
-  if (c.family == Family::sm90) {
-    const int barriers = 2 * c.num_stages * 8;
+  const int stages = (tile(c.block_m, c.a_major, c.shifts_rows_of_a()) +
+                      tile(c.block_n, c.b_major, c.shifts_rows_of_b())) *
+                     c.num_stages;
+  const int ring = sm90 ? (stages + 1023) / 1024 * 1024 : stages;
+  if (sm90) {
+    const int barriers = (c.shift_a || c.shift_b ? 4 : 2) * c.num_stages * 8;
     const int consumers = c.consumers();
     const int store_panels = 2 * std::min(finished_cols(c) / (c.gate_along_n() ? 2 : 1), 64) * 64 *
                              2;  // of a warpgroup, device/epilogue_sm90.cuh
@@ -181,8 +184,8 @@ int shared_bytes(const KernelConfig& c) {
     const int slot = static_cast<int>(ceil_div(c.warp_m, 64)) * 64 * finished_cols(c) * 4;
     const int sums = c.cluster_k > 1 ? c.cluster_k * consumers * slot + 16 : 0;
     // WGMMA reads 64 rows of A, whether a warpgroup has them or not.
-    const int read =
-        ring - c.block_n * c.block_k * 2 + (64 - std::min(c.warp_m, 64)) * c.swizzle_bytes;
+    const int read = (c.block_m + c.block_n) * c.block_k * 2 * c.num_stages -
+                     c.block_n * c.block_k * 2 + (64 - std::min(c.warp_m, 64)) * c.swizzle_bytes;
     const int stored = consumers * staging;
     const int ring_and_stores = c.persistent ? ring + stored : std::max(ring, stored);
     return std::max(ring_and_stores + sums + barriers, read);
@@ -233,13 +236,14 @@ int estimated_registers(const KernelConfig& c) {
 int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
   if (c.family != Family::sm90) return hw.arch.registers_per_thread;
   const int consumers = c.consumers();
-  return consumers == 1   ? hw.arch.registers_per_thread
-         : consumers == 2 ? 232
-                          : 152;  // device/gemm_kernel_sm90.cuh
+  // device/gemm_kernel_sm90.cuh
+  if (c.shift_a || c.shift_b) return consumers == 1 ? 200 : 168;
+  return consumers == 1 ? hw.arch.registers_per_thread : consumers == 2 ? 232 : 152;
 }
 
 int launch_ctas_per_sm(const KernelConfig& c) {
-  const bool one_consumer = c.consumers() == 1, narrow = c.block_n < 64 || c.prefetch;
+  const bool one_consumer = c.consumers() == 1 && c.threads() <= 2 * warpgroup;
+  const bool narrow = c.block_n < 64 || c.prefetch;
   return c.family == Family::sm90 && one_consumer && !narrow && estimated_registers(c) <= 128 ? 2
                                                                                               : 1;
 }

@@ -38,6 +38,24 @@ double readers_of_longer(const KernelConfig& c, const GemmProblem& p) {
   return static_cast<double>(readers);
 }
 
+// Cycles that a k-tile takes on its way through both rings where rows are shifted: by one warpgroup
+// that fetches its 16-byte chunks and one or two that straighten them. Rows whose chunks do not
+// divide that warpgroup's threads into eights of rows are fetched with more instructions.
+double shifting_cycles(const KernelConfig& c) {
+  if (!c.shift_a && !c.shift_b) return 0;
+  const auto fetch = [&](bool shifted, Major major, int block) {
+    const int full = (major == Major::k ? c.block_k : block) / 8;
+    const bool steady = warpgroup % full == 0 && warpgroup / full % 8 == 0;
+    return shifted ? block * c.block_k / 8.0 * (steady ? 0.42 : 0.8) : 0.0;
+  };
+  const double chunks =
+      ((c.shifts_rows_of_a() ? c.block_m : 0) + (c.shifts_rows_of_b() ? c.block_n : 0)) *
+      c.block_k / 8.0;
+  return 290 + fetch(c.shifts_rows_of_a(), c.a_major, c.block_m) +
+         fetch(c.shifts_rows_of_b(), c.b_major, c.block_n) + 0.2 * chunks / (3 - c.consumers()) +
+         1330.0 / std::max(c.num_stages - 1, 1);
+}
+
 }  // namespace
 
 Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
@@ -78,13 +96,16 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       (pair && !shares_longer ? 1.15 : 1.0);
   // Rows of a k-tile that do not begin with a line of 128 bytes touch two, and L2 then takes seven
   // times as long. Rows that do not exist are not fetched.
-  const auto fetched_rows = [](int block, std::int64_t extent, Major major, std::int64_t pitch) {
+  const auto fetched_rows = [](int block, std::int64_t extent, Major major, std::int64_t pitch,
+                               bool shifted) {
     return static_cast<double>(std::min<std::int64_t>(block, extent)) *
-           (major == Major::k && pitch % 64 != 0 ? 7.0 : 1.0);
+           (major == Major::k && pitch % 64 != 0 && !shifted ? 7.0 : 1.0);
   };
   const double fetched_bytes =
-      (fetched_rows(c.block_m, p.m, c.a_major, p.a.row_stride) * shared_by(c.cluster_n) +
-       fetched_rows(c.block_n, p.n, c.b_major, p.b.col_stride) * shared_by(c.cluster_m)) *
+      (fetched_rows(c.block_m, p.m, c.a_major, p.a.row_stride, c.shifts_rows_of_a()) *
+           shared_by(c.cluster_n) +
+       fetched_rows(c.block_n, p.n, c.b_major, p.b.col_stride, c.shifts_rows_of_b()) *
+           shared_by(c.cluster_m)) *
       c.block_k * in_size * unmerged;
 
   Cost r;
@@ -93,6 +114,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.tensor_us = k_tiles_of_busiest_sm * tensor / cycles_per_us;
   r.shared_us = k_tiles_of_busiest_sm * shared / cycles_per_us;
   r.latency_us = rounds * k_tiles * latency / cycles_per_us;
+  r.copy_us = k_tiles_of_busiest_sm * shifting_cycles(c) / cycles_per_us;
   r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 253 / cycles_per_us;
   // 0.874 of the data sheet's rate; SMs without a tile in the last wave leave a part of theirs
   // unused, and CTAs that fetch the same bytes get in each other's way.
@@ -127,7 +149,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   }
   // A prefetching kernel has its first k-tiles in L2 when it may begin. Stores that ping-pong
   // spreads out, rather than all SMs storing at once, help long products at the power limit.
-  const auto causes = {r.tensor_us, r.shared_us, r.latency_us, r.l2_us, r.dram_us};
+  const auto causes = {r.tensor_us, r.shared_us, r.latency_us, r.copy_us, r.l2_us, r.dram_us};
   const double longest = std::max(causes);
   const double long_lived =
       std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0) * std::pow(r.tensor_us / longest, 4);

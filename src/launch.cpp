@@ -124,8 +124,8 @@ void launch_gemm(const Launchable& l, const LoadedKernel& kernel, const GemmProb
   TensorMap d_map;
   void* arguments[] = {&params, &a_maps, &b_maps, &d_map};
   if (l.config.family == Family::sm90) {
-    a_maps = operand_maps(tensor_boxes_a(p, l.config));
-    b_maps = operand_maps(tensor_boxes_b(p, l.config));
+    if (!l.config.shifts_rows_of_a()) a_maps = operand_maps(tensor_boxes_a(p, l.config));
+    if (!l.config.shifts_rows_of_b()) b_maps = operand_maps(tensor_boxes_b(p, l.config));
     if (l.config.tma_stores) d_map = tensor_map(tensor_box_d(p, l.config));
   }
   enqueue(kernel.function, l.ctas, static_cast<unsigned>(kernel.threads),

@@ -20,10 +20,13 @@ constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
 std::vector<Family> families_for(const GemmProblem& p, const ProblemTraits& traits,
                                  const ArchSpec& arch, const GemmConfig& wish) {
   if (wish.family) return {*wish.family};
+  const bool vector = std::min(p.m, p.n) == 1;  // gemv reads rows that begin anywhere, too
   std::vector<Family> families = {Family::sm80};
   if (!arch.cp_async || !arch.mma_m16n8k16)
     families = {arch.ldmatrix ? Family::sm75 : Family::sm70};
-  else if (arch.tma_wgmma && traits.tma)
+  else if (arch.tma_wgmma &&
+           !refuse_tma(p, traits, !vector && traits.shifts_a() && wish.shift_a.value_or(true),
+                       !vector && traits.shifts_b() && wish.shift_b.value_or(true)))
     families = {Family::sm90, Family::sm80};
   if (std::min(p.m, p.n) <= few_rows) families.push_back(Family::gemv);
   return families;
@@ -44,10 +47,17 @@ std::string refuse_columns(const GemmProblem& p, const KernelConfig& k) {
          std::to_string(span) + ", with swizzle_bytes " + std::to_string(k.swizzle_bytes);
 }
 
-// Family sm80 reads rows that begin anywhere piecemeal or shifted: each tile for both.
+// Rows that begin anywhere: family sm90 reads them shifted, by a CTA of its own, sm80 piecemeal or
+// shifted.
 std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, const GemmProblem& p, Family family,
                                 const ProblemTraits& traits) {
-  if (family != Family::sm80 || !(traits.shifts_a() || traits.shifts_b())) return tilings;
+  if (!traits.shifts_a() && !traits.shifts_b()) return tilings;
+  if (family == Family::sm90) {
+    const auto shares = [](const Tiling& t) { return t.cluster_m * t.cluster_n > 1; };
+    tilings.erase(std::remove_if(tilings.begin(), tilings.end(), shares), tilings.end());
+    for (Tiling& t : tilings) t.shift = true;
+  }
+  if (family != Family::sm80) return tilings;
   if (std::min(p.m, p.n) == 1) return tilings;  // gemv reads them in aligned chunks too
   const std::size_t count = tilings.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -58,8 +68,8 @@ std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, const GemmProblem& 
 }
 
 const char* refuse_shift(const ProblemTraits& traits, const KernelConfig& k) {
-  const bool apart =
-      (k.shift_a && traits.a_runs == Runs::none) || (k.shift_b && traits.b_runs == Runs::none);
+  const bool apart = (k.shifts_rows_of_a() && traits.a_runs == Runs::none) ||
+                     (k.shifts_rows_of_b() && traits.b_runs == Runs::none);
   return apart ? "shift_a and shift_b need a unit stride in their operand" : nullptr;
 }
 
@@ -68,7 +78,6 @@ const char* refuse_shift(const ProblemTraits& traits, const KernelConfig& k) {
 void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const RepackChoice& repack,
                     bool swap_ab, Family family, const HardwareSpec& hw, const GemmConfig& wish) {
   const ProblemTraits traits = traits_of(p);
-  const char* no_tma = refuse_tma(p, traits);
   const char* no_tma_stores = refuse_tma_stores(p);
   for (const Strategy& s : strategy_list()) {
     if (wish.strategy && *wish.strategy != s.name) continue;
@@ -76,16 +85,18 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
     for (const Tiling& t : with_shifts(s.propose(p, hw, family), p, family, traits)) {
       Candidate c;
       c.strategy = s.name;
-      c.kernel = complete(t, family, p, traits, hw, wish);
-      c.kernel.swap_ab = swap_ab;
+      c.kernel = complete(t, family, swap_ab, p, traits, hw, wish);
       c.kernel.repack_a = repack.which.a;
       c.kernel.repack_b = repack.which.b;
       const auto same = [&](const Candidate& o) { return o.kernel == c.kernel; };
       if (std::any_of(all.begin(), all.end(), same)) continue;
       const char* no_shift = refuse_shift(traits, c.kernel);
       c.refused = repack.refused ? repack.refused : no_shift ? no_shift : check(c.kernel, hw);
-      if (c.refused.empty() && no_tma && family == Family::sm90) c.refused = no_tma;
-      if (c.refused.empty() && family == Family::sm90) c.refused = refuse_columns(p, c.kernel);
+      if (c.refused.empty() && family == Family::sm90) {
+        const char* no_tma =
+            refuse_tma(p, traits, c.kernel.shifts_rows_of_a(), c.kernel.shifts_rows_of_b());
+        c.refused = no_tma ? no_tma : refuse_columns(p, c.kernel);
+      }
       if (c.refused.empty() && c.kernel.cluster_k > 1 &&
           k_tiles_of_last_split(c.kernel, p) < c.kernel.cluster_k)
         c.refused = "cluster_k needs a k-tile for each CTA of the cluster";

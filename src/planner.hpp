@@ -58,7 +58,8 @@ ProblemTraits traits_of(const GemmProblem& problem);  // of a canonical problem
 Major major_of(std::int64_t outer_stride, std::int64_t k_stride);
 
 // A kernel's constants, as far as they can be had: what cannot run, check() refuses.
-KernelConfig complete(const Tiling& tiling, Family family, const GemmProblem& problem,
+// `problem`: as the kernel computes it, swapped or not.
+KernelConfig complete(const Tiling& tiling, Family family, bool swap_ab, const GemmProblem& problem,
                       const ProblemTraits& traits, const HardwareSpec& hardware,
                       const GemmConfig& wish);
 
@@ -100,6 +101,8 @@ int ctas_per_sm(const KernelConfig& kernel, const HardwareSpec& hardware);
 inline std::int64_t matrices_of(const MatrixView& v, std::int64_t batch) {
   return v.batch_stride == 0 ? 1 : batch;
 }
+
+constexpr int warpgroup = 128;  // threads
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

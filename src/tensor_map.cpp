@@ -148,16 +148,16 @@ TensorBox tensor_box_d(const GemmProblem& p, const KernelConfig& c) {
   return t;
 }
 
-const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t) {
+const char* refuse_tma(const GemmProblem& p, const ProblemTraits& t, bool shifts_a, bool shifts_b) {
   if (p.k == 0) return "there is nothing for the TMA to fetch (k = 0)";
-  if (t.a_copy_bytes != 16 || t.b_copy_bytes != 16)
+  if ((t.a_copy_bytes != 16 && !shifts_a) || (t.b_copy_bytes != 16 && !shifts_b))
     return "the TMA needs 16-byte aligned addresses and strides, and one unit stride, in A and B";
   KernelConfig c;  // with any tile
   c.block_m = c.block_n = c.block_k = 64;
   c.a_major = t.a_major;
   c.b_major = t.b_major;
-  const char* why = refuse_operand(tensor_boxes_a(p, c).whole);
-  return why ? why : refuse_operand(tensor_boxes_b(p, c).whole);
+  const char* why = shifts_a ? nullptr : refuse_operand(tensor_boxes_a(p, c).whole);
+  return why || shifts_b ? why : refuse_operand(tensor_boxes_b(p, c).whole);
 }
 
 const char* refuse_tma_stores(const GemmProblem& p) {

@@ -39,8 +39,10 @@ OperandBoxes tensor_boxes_a(const GemmProblem& problem, const KernelConfig& kern
 OperandBoxes tensor_boxes_b(const GemmProblem& problem, const KernelConfig& kernel);
 TensorBox tensor_box_d(const GemmProblem& problem, const KernelConfig& kernel);
 
-// Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can.
-const char* refuse_tma(const GemmProblem& problem, const ProblemTraits& traits);
+// Why the TMA cannot read A and B of a canonical problem with these traits; nullptr when it can. Of
+// an operand whose rows are shifted, it need not.
+const char* refuse_tma(const GemmProblem& problem, const ProblemTraits& traits,
+                       bool shifts_a = false, bool shifts_b = false);
 // The same for writing D.
 const char* refuse_tma_stores(const GemmProblem& problem);
 

@@ -73,7 +73,7 @@ struct FASTGEMM_API KernelConfig {
   bool swap_ab = false;
   bool staged_stores = true;
   bool repack_a = false, repack_b = false;  // of the problem's A and B, swapped or not
-  bool shift_a = false, shift_b = false;
+  bool shift_a = false, shift_b = false;    // the same
   int cluster_m = 1, cluster_n = 1, cluster_k = 1;
   bool multicast = false, tma_stores = false, dependent_launch = false, prefetch = false;
   bool ping_pong = false, persistent = false;
@@ -87,6 +87,9 @@ struct FASTGEMM_API KernelConfig {
   bool epilogue_transposed = false;          // [m] of the expression is the kernel's column
   bool apart = false;  // a second kernel finishes D, from sums in float32, also with split_k 1
 
+  // Whether rows are shifted of the A and the B that the kernel sees.
+  bool shifts_rows_of_a() const { return swap_ab ? shift_b : shift_a; }
+  bool shifts_rows_of_b() const { return swap_ab ? shift_a : shift_b; }
   // Whether the block tile alternates gates and ups, and along which index.
   bool gate_along_m() const { return gated() && epilogue_transposed; }
   bool gate_along_n() const { return gated() && !epilogue_transposed; }

@@ -99,6 +99,7 @@ void World::mbarrier_wait(u32 address, u32 parity) {
     wait_at("mbarrier.try_wait", address);
   }
   learn(self, barrier.completed);
+  self.stage = origin_of(spot.offset, barrier.phase);
 }
 
 }  // namespace fastgemm::emulated

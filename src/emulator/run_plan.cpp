@@ -142,8 +142,8 @@ class Run {
     void* arguments[] = {&params, a_maps, b_maps, &d_map};
     if (config_.family == Family::sm90) {
       const OperandBoxes a = tensor_boxes_a(p, config_), b = tensor_boxes_b(p, config_);
-      a_maps[0] = map_of(a.whole), a_maps[1] = map_of(a.edge);
-      b_maps[0] = map_of(b.whole), b_maps[1] = map_of(b.edge);
+      if (!config_.shifts_rows_of_a()) a_maps[0] = map_of(a.whole), a_maps[1] = map_of(a.edge);
+      if (!config_.shifts_rows_of_b()) b_maps[0] = map_of(b.whole), b_maps[1] = map_of(b.edge);
       if (config_.tma_stores) d_map = map_of(tensor_box_d(p, config_));
     }
     launch(kernel_.main, kernel_name(config_), launchable_.ctas, config_.threads(),

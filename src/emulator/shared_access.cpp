@@ -122,7 +122,7 @@ void World::ld_shared(u32 address, void* to, int bytes) {
 void World::st_shared(u32 address, const void* from, int bytes) {
   Fiber& self = *current_;
   const Spot spot = locate("st.shared", address, bytes, bytes);
-  check_write("st.shared", address, spot, bytes, own(self), 0);
+  check_write("st.shared", address, spot, bytes, own(self), self.stage);
   std::memcpy(spot.cta->shared.data(spot.offset), from, static_cast<std::size_t>(bytes));
   self.warp->accesses.add(counters_, Op::st_shared, self.lane, address, 0, bytes, 0);
 }

@@ -9,13 +9,19 @@
 
 namespace fastgemm::emulated {
 
+// Names a filling of a stage: the mbarrier that the copy engine counts at, or that a thread waited
+// for before it stored; and the phase.
+inline std::uint32_t origin_of(std::uint32_t barrier_offset, std::uint32_t phase) {
+  return (barrier_offset << 8 | (phase & 0xff)) + 1;
+}
+
 // Four bytes: the finest that two threads of the device code write side by side.
 struct Granule {
   static constexpr int BYTES = 4;
   static constexpr int INLINE_READS = 4;
 
   Epoch write;               // agent none: nothing has been written here
-  std::uint32_t origin = 0;  // of bytes that the copy engine brought: for which barrier and phase
+  std::uint32_t origin = 0;  // the stage that the bytes belong to, see origin_of()
   std::uint8_t reads = 0;    // since the write; those that a later one implies are left out
   bool more_reads = false;   // in SharedMemory::more_reads
   bool barrier = false;      // part of an mbarrier

@@ -112,7 +112,7 @@ void World::load_box(const TensorBox& box, u32 shared, u32 barrier, const int (&
   Mbarrier& counts_at = find_mbarrier(name, barrier, barrier_spot, true);
   if (barrier_spot.cta != spot.cta)
     fail("mbarrier", name, hex(barrier), "bytes and barrier are in different CTAs");
-  const u32 origin = (barrier_spot.offset << 8 | (counts_at.phase & 0xff)) + 1;
+  const u32 origin = origin_of(barrier_spot.offset, counts_at.phase);
   for_each_row(box, at, [&](int row, const BoxRow& r) {
     const char* from = r.global + r.first * box.element_bytes;
     const auto existing = static_cast<int>(r.count * box.element_bytes);

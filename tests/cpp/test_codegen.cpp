@@ -116,7 +116,7 @@ TEST(Codegen, SourcesAreShort) {
     most = std::max(most, lines);
   }
   std::printf("generated lines: %zu at most, without repacking and split K\n", most);
-  EXPECT_LE(most, 44u);
+  EXPECT_LE(most, 46u);
 }
 
 TEST(Codegen, EveryConstantIsInTheSource) {
@@ -144,7 +144,9 @@ TEST(Codegen, EveryConstantIsInTheSource) {
         {"B_COPY_BYTES", text(k.b_copy_bytes)},
     };
     if (!split) wanted.insert({{"D_VECTOR", text(k.d_vector)}, {"HAS_C", text(k.has_c)}});
-    if (!sm90 && !gemv) wanted.insert({{"SHIFT_A", text(k.shift_a)}, {"SHIFT_B", text(k.shift_b)}});
+    if (!gemv)
+      wanted.insert(
+          {{"SHIFT_A", text(k.shifts_rows_of_a())}, {"SHIFT_B", text(k.shifts_rows_of_b())}});
     if (sm90)
       wanted.insert({{"CLUSTER_M", text(k.cluster_m)},
                      {"CLUSTER_N", text(k.cluster_n)},

@@ -114,7 +114,7 @@ TEST(Refusals, WhatNoKernelCanDoIsRefusedByName) {
        {"multicast shares A out in 8s of its rows", "block_m a multiple of 16"}},
       {"H200",
        {WISH(block_m, 192), WISH(block_n, 208), WISH(block_k, 64)},
-       {"three consumer warpgroups", "block_n up to 192"}},
+       {"four warpgroups", "block_n up to 192"}},
       {"H200", {WISH(cluster_k, 2), WISH(cluster_m, 2)}, {"needs cluster_m and cluster_n 1"}},
       {"H200", {WISH(cluster_k, 4), WISH(block_n, 80)}, {"a multiple of 16 * cluster_k"}},
       {"H200", {WISH(prefetch, true), WISH(dependent_launch, false)}, {"needs dependent_launch"}},
@@ -167,6 +167,7 @@ TEST(Refusals, WhatTheTmaCannotDoForThisProductIsRefused) {
   const GemmConfig sm90 = only(WISH(family, Family::sm90));
   GemmConfig in_place = sm90, swapped = only(WISH(swap_ab, true));
   in_place.repack_a = in_place.repack_b = swapped.repack_a = false;
+  in_place.shift_a = in_place.shift_b = swapped.shift_a = false;
   for (const GemmProblem& p : {shifted, pitched})
     expect_words(plan_refusal(p, hw, in_place), {"16-byte aligned", "A and B", "family=sm90"});
   expect_words(plan_refusal(placed(512, 512, 0), hw, sm90), {"k = 0", "family=sm90"});
@@ -254,17 +255,30 @@ TEST(Refusals, WhatCannotBeShiftedIsRefused) {
   const GemmProblem odd = packed_problem(64, 512, 511, DType::f16);
   GemmProblem apart = odd;
   apart.b.row_stride = 3, apart.b.col_stride = 3 * 511;
+  const GemmProblem few = packed_problem(2, 512, 511, DType::f16);
   for (const Wish& w : {WISH(shift_a, true), WISH(shift_b, true)}) {
     expect_words(plan_refusal(odd, hardware("T4"), only(w)),
-                 {"family sm80", "sm75", only(w).str()});
-    for (Family family : {Family::sm90, Family::gemv}) {
-      GemmConfig config = only(w);
-      config.family = family;
-      config.repack_a = config.repack_b = family == Family::sm90;
-      expect_words(plan_refusal(packed_problem(2, 512, 511, DType::f16), hardware("H200"), config),
-                   {"family sm80", name(family), config.str()});
-    }
+                 {"families sm80 and sm90", "sm75", only(w).str()});
+    GemmConfig config = only(w);
+    config.family = Family::gemv;
+    expect_words(plan_refusal(few, hardware("H200"), config),
+                 {"families sm80 and sm90", "gemv", config.str()});
+    config.family = Family::sm90;
+    const auto refused_with = [&](auto set, const char* word) {
+      GemmConfig more = config;
+      set(more);
+      more.swap_ab = false;
+      expect_words(plan_refusal(odd, hardware("H200"), more), {word, more.str()});
+    };
+    refused_with([](GemmConfig& c) { c.cluster_m = 2; }, "cluster_m and cluster_n 1");
+    refused_with([](GemmConfig& c) { c.num_stages = 1; }, "num_stages 2 or more");
+    refused_with([](GemmConfig& c) { c.block_n = 256; }, "block_n up to 192");
   }
+  GemmConfig prefetching = only(WISH(shift_a, true));
+  prefetching.family = Family::sm90;
+  prefetching.prefetch = true;
+  prefetching.swap_ab = false;
+  expect_words(plan_refusal(odd, hardware("H200"), prefetching), {"prefetch is the TMA's"});
   GemmConfig twice = only(WISH(shift_a, true));
   twice.repack_a = true;
   expect_words(plan_refusal(odd, hardware("A100"), twice), {"repacked or shifted, not both"});

@@ -185,7 +185,7 @@ TEST(Planner, VectorsAreStreamedFromWhereverTheyLie) {
     }
 }
 
-TEST(Planner, WhatTheTmaCannotReadIsRepackedOrGoesToSm80) {
+TEST(Planner, WhatTheTmaCannotReadIsRepackedOrShiftedOrGoesToSm80) {
   const HardwareSpec hw = hardware("H200");
   GemmConfig in_place;
   in_place.repack_a = in_place.repack_b = false;
@@ -196,11 +196,13 @@ TEST(Planner, WhatTheTmaCannotReadIsRepackedOrGoesToSm80) {
   shifted.a.data = address(kBase + 2);
   pitched.b.col_stride = 513;
   far.a.row_stride = std::int64_t{1} << 39;
-  for (const GemmProblem& p : {shifted, pitched, no_k, far})
+  for (const GemmProblem& p : {no_k, far})
     EXPECT_EQ(plan(p, hw, in_place).kernel.family, Family::sm80) << describe(p);
   for (const GemmProblem& p : {shifted, pitched, far}) {
-    const KernelConfig k = plan(p, hw).kernel;
-    EXPECT_TRUE(k.family == Family::sm80 || k.repack_a || k.repack_b) << k.str();
+    const KernelConfig k = plan(p, hw).kernel, here = plan(p, hw, in_place).kernel;
+    EXPECT_TRUE(k.family == Family::sm80 || k.repack_a || k.repack_b || k.shift_a || k.shift_b)
+        << k.str();
+    EXPECT_TRUE(here.family == Family::sm80 || here.shift_a || here.shift_b) << here.str();
   }
 }
 

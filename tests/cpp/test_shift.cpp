@@ -11,7 +11,6 @@ GemmProblem odd_weights(std::int64_t tokens) {
 TEST(Shifting, WeightsOfOddDepthAreShiftedForAFewTokens) {
   for (int tokens : {4, 16, 32, 64}) {
     const Plan p = plan(odd_weights(tokens), hardware("H200"));
-    EXPECT_EQ(p.kernel.family, Family::sm80) << p.str();
     EXPECT_TRUE(p.kernel.shift_b && !p.kernel.repack_b) << p.str();
     EXPECT_EQ(p.kernel.b_copy_bytes, 16) << p.str();
     expect_words(p.explain(), {"shifted", "the aligned 16 bytes that hold its rows"});
@@ -27,16 +26,18 @@ TEST(Shifting, WeightsOfOddWidthToo) {
     }
 }
 
-TEST(Shifting, ManyTokensPayForACopyAndOneIsStreamed) {
-  for (int tokens : {128, 256, 4096}) {
+// A warpgroup's instructions shift them once for each row of block tiles.
+TEST(Shifting, ThousandsOfTokensPayForACopyAndOneIsStreamed) {
+  for (int tokens : {128, 256, 512, 4096}) {
     const Plan p = plan(odd_weights(tokens), hardware("H200"));
     EXPECT_EQ(p.kernel.family, Family::sm90) << p.str();
-    EXPECT_TRUE(p.kernel.repack_b && !p.kernel.shift_b) << p.str();
+    EXPECT_EQ(p.kernel.repack_b, tokens == 4096) << p.str();
+    EXPECT_EQ(p.kernel.shift_b, tokens != 4096) << p.str();
   }
   EXPECT_EQ(plan(odd_weights(1), hardware("H200")).kernel.family, Family::gemv);
 }
 
-// Its elements are gathered by every warp that shares them, and a copy of it is soon made.
+// A copy of it is soon made.
 TEST(Shifting, TheShorterOperandMayBeCopiedBeside) {
   const KernelConfig k = plan(odd_weights(64), hardware("H200")).kernel;
   EXPECT_TRUE(k.repack_a && !k.shift_a && k.shift_b && !k.repack_b) << k.str();
@@ -78,6 +79,35 @@ TEST(Shifting, RowsInSharedMemoryAreOneChunkLonger) {
   EXPECT_EQ(plan(p, hardware("A100"), config).shared_bytes, plain + 2 * 64 * 16);
   config.shift_b = true;
   EXPECT_EQ(plan(p, hardware("A100"), config).shared_bytes, plain + 2 * (64 + 128) * 16);
+}
+
+// Family sm90 has both the rows as they lie and the straightened ones, and whole 1024 bytes.
+TEST(Shifting, HoppersRingHasTheRowsTwice) {
+  const GemmProblem p = packed_problem(256, 256, 255, DType::f16, "nt");
+  GemmConfig config = only(WISH(family, Family::sm90));
+  config.block_m = 64, config.block_n = 112, config.block_k = 64, config.num_stages = 4;
+  config.swap_ab = config.repack_b = config.tma_stores = config.staged_stores = false;
+  config.persistent = config.ping_pong = false;
+  config.cluster_m = config.cluster_n = config.cluster_k = config.split_k = 1;
+  config.repack_a = config.shift_b = true;
+  const int ring = 4 * (64 + 112) * 128, raw = 4 * 112 * (128 + 16), barriers = 4 * 4 * 8;
+  const Plan shifted = plan(p, hardware("H200"), config);
+  EXPECT_EQ(shifted.shared_bytes, ring + (raw + 1023) / 1024 * 1024 + barriers);
+  EXPECT_EQ(shifted.threads, 4 * 128);
+}
+
+// The knobs name the problem's A and B, like those of repacking.
+TEST(Shifting, SwappedOperandsKeepTheirNames) {
+  for (bool swapped : {false, true}) {
+    GemmConfig config = only(WISH(family, Family::sm90));
+    config.swap_ab = swapped;
+    config.repack_a = config.shift_b = true;
+    config.repack_b = config.shift_a = false;
+    const KernelConfig k = plan(odd_weights(16), hardware("H200"), config).kernel;
+    EXPECT_TRUE(k.shift_b && !k.shift_a && k.repack_a) << k.str();
+    EXPECT_EQ(k.shifts_rows_of_a(), swapped) << k.str();
+    EXPECT_EQ(k.shifts_rows_of_b(), !swapped) << k.str();
+  }
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ OPERANDS = "epilogue_operands.cuh"
 PING_PONG = dict(shape=(120, 320, 192), ping_pong=True, block_m=8, block_n=16, num_stages=2)
 FUSED = dict(shape=(70, 85, 64), fused=True)
 SHIFTED = "load_shifted_tile.cuh"
+PRODUCE = "produce_shifted.cuh"
+AWKWARD_90 = dict(shape=(200, 136, 331), gap=1, shift_a=True, shift_b=True)
 AWKWARD = dict(shape=(70, 50, 203), gap=1, shift_a=True, shift_b=True)
 
 FAULTS = {
@@ -105,13 +107,13 @@ FAULTS = {
     ),
     "one element too many of a shifted row is read": sm80(
         SHIFTED,
-        "min_of(cols_left + shift,",
-        "min_of(cols_left + 1 + shift,",
+        "Tile::COLS) - col + shift",
+        "Tile::COLS) + 1 - col + shift",
         "out of bounds",
         **AWKWARD,
     ),
     "one shifted row too many is read": sm80(
-        SHIFTED, "row < rows_left ?", "row <= rows_left ?", "out of bounds", **AWKWARD
+        SHIFTED, "row < rows_left ?", "row <= rows_left ?", "out of bounds", times=3, **AWKWARD
     ),
     "a row is gathered with its neighbour's shift": sm80(
         "shifted_rows.cuh",
@@ -119,6 +121,38 @@ FAULTS = {
         "shift_of(origin + (row + 1) *",
         "wrong",
         **AWKWARD,
+    ),
+    "rows are handed over before they have come": sm90(
+        PRODUCE, "      ptx::cp_async_wait_group<AHEAD>();\n", "", "race", **AWKWARD_90
+    ),
+    "rows are straightened before they are handed over": sm90(
+        PRODUCE, "ptx::mbarrier_wait(ring.raw_full(at.stage), at.lap);", "",
+        "race", "uninitialized", **AWKWARD_90,
+    ),
+    "rows are fetched where others are being straightened": sm90(
+        PRODUCE, "ptx::mbarrier_wait(ring.raw_empty(ahead.stage), ahead.lap ^ 1);", "", "race",
+        **AWKWARD_90,
+    ),
+    "straightened rows without fence.proxy.async": sm90(
+        PRODUCE, "ptx::fence_proxy_async();", "", "proxy", "uninitialized", **AWKWARD_90
+    ),
+    "fewer arrivals than warps that straighten": sm90(
+        "ring_sm90.cuh",
+        "SHIFTS ? 1 + STRAIGHTENERS : 1",
+        "SHIFTS ? 2 : 1",
+        "deadlock",
+        **AWKWARD_90,
+    ),
+    "rows are straightened into a stage that is read": sm90(
+        PRODUCE, "ptx::mbarrier_wait(ring.empty(at.stage), at.lap ^ 1);", "", "race", **AWKWARD_90
+    ),
+    "a row is straightened by its neighbour's shift": sm90(
+        PRODUCE, "static_cast<u32>(row(i)) % 8 * step", "static_cast<u32>(row(i) + 1) % 8 * step",
+        "wrong", **AWKWARD_90,
+    ),
+    "straightened chunks are not swizzled": sm90(
+        "ring_sm90.cuh", "SharedLayout<ROWS, SPAN, true>", "SharedLayout<ROWS, SPAN, false>",
+        "wrong", **AWKWARD_90,
     ),
     "one row too many is written": sm80(
         "epilogue.cuh", "row < rows_left ?", "row <= rows_left ?", "out of bounds"
@@ -312,14 +346,14 @@ FAULTS = {
     ),
     "more registers than there are": sm90(
         KERNEL_90,
-        "setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232",
-        "setmaxnreg_inc<Ring::CONSUMERS == 2 ? 240",
+        "CONSUMERS == 2 ? 232",
+        "CONSUMERS == 2 ? 240",
         "deadlock",
     ),
     "the producer gives back too few registers": sm90(
         KERNEL_90,
-        "setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40",
-        "setmaxnreg_dec<Ring::CONSUMERS == 2 ? 48",
+        "CONSUMERS == 2 ? 40",
+        "CONSUMERS == 2 ? 48",
         "deadlock",
     ),
     "the CTA's rank reaches the descriptor": sm90(

@@ -40,6 +40,35 @@ def test_every_offset_and_pitch():
     check_every_offset_and_pitch(GemmConfig(shift_a=True), GemmConfig(shift_b=True))
 
 
+def needs_hopper():
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("needs compute capability 9.0")
+
+
+@pytest.mark.parametrize("swap_ab", [False, True])
+def test_every_offset_and_pitch_straightened(swap_ab):
+    needs_hopper()
+    fields = dict(family="sm90", swap_ab=swap_ab)
+    a, b = dict(shift_a=True, repack_b=True), dict(shift_b=True, repack_a=True)
+    check_every_offset_and_pitch(GemmConfig(**fields, **a), GemmConfig(**fields, **b))
+
+
+def test_every_tile_straightened():
+    needs_hopper()
+    tiles = [(8, 16, 3), (24, 48, 4), (56, 16, 11), (64, 112, 4), (128, 96, 3), (256, 80, 2)]
+    for i, (block_m, block_n, num_stages) in enumerate(tiles):
+        tile = dict(family="sm90", block_m=block_m, block_n=block_n, num_stages=num_stages)
+        for swap_ab, persistent in itertools.product((False, True), (False, True)):
+            which = WHICH[(i + swap_ab + persistent) % 3]
+            both = dict(repack_a=not which.get("shift_a"), repack_b=not which.get("shift_b"))
+            config = GemmConfig(**tile, **both, **which, swap_ab=swap_ab, persistent=persistent)
+            check_product(520, 1200, 667, "nt", BF16, config, seed=i)
+    for layout in LAYOUTS:
+        tile = dict(family="sm90", block_m=64, block_n=64, ping_pong=True)
+        config = GemmConfig(shift_a=True, shift_b=True, **tile)
+        check_product(1201, 1333, 667, layout, HALF, config)
+
+
 def test_every_tile():
     tiles = itertools.product((16, 32, 64, 128), (16, 64, 96, 128))
     for i, (block_m, block_n) in enumerate(tiles):

@@ -33,19 +33,13 @@ constexpr int SHARED_BYTES =
         ? max_of(Derived<Config>::RING_BYTES, Derived<Config>::WARPS* WarpPanel<Config>::BYTES)
         : Derived<Config>::RING_BYTES;
 
-// The lowest of an operand's addresses: strides may be negative.
-FASTGEMM_DEVICE const u16* lowest(const void* operand, i64 outer, i64 outer_stride, i64 k,
-                                  i64 k_stride, i64 batch, i64 batch_stride) {
-  return static_cast<const u16*>(operand) + min_of<i64>(0, (outer - 1) * outer_stride) +
-         min_of<i64>(0, (k - 1) * k_stride) + min_of<i64>(0, (batch - 1) * batch_stride);
-}
-
 // What brings an operand's k-tiles. `origin`: element (0, 0) of the CTA's first one.
 template <class Tile, int COPY_BYTES, int THREADS>
 FASTGEMM_DEVICE auto tile_loader(const u16* lowest, const u16* origin, i64 outer_stride,
                                  i64 k_stride, i64 outer_left) {
   if constexpr (Tile::SHIFTED)
-    return ShiftedTileLoader<Tile, THREADS>(lowest, origin, outer_stride, k_stride, outer_left);
+    return ShiftedTileLoader<Tile, THREADS>(ptx::thread_index(), lowest, origin, outer_stride,
+                                            k_stride, outer_left);
   else
     return TileLoader<Tile, COPY_BYTES, THREADS>(origin, outer_stride, k_stride, outer_left);
 }

@@ -11,12 +11,13 @@
 #include "fastgemm/device/mainloop_sm90.cuh"
 #include "fastgemm/device/mma_sm80.cuh"
 #include "fastgemm/device/params.cuh"
+#include "fastgemm/device/produce_shifted.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/dependent_launch.cuh"
 #include "fastgemm/device/ptx/global.cuh"
 #include "fastgemm/device/ptx/shuffle.cuh"
-#include "fastgemm/device/raster.cuh"
 #include "fastgemm/device/ring_sm90.cuh"
+#include "fastgemm/device/tile_walk_sm90.cuh"
 
 namespace fastgemm {
 
@@ -36,17 +37,31 @@ struct SharedSm90 {
       Config::TMA_STORES ? StorePanelSm90<Config>::BUFFERS * StorePanelSm90<Config>::Layout::BYTES
       : Config::STAGED_STORES ? 4 * PanelSm90::BYTES
                               : 0;
-  static constexpr int RING_BYTES = RingSm90<Config>::BYTES;
+  static constexpr int RING_BYTES = RingSm90<Config>::BYTES + RingSm90<Config>::RAW_BYTES;
   static constexpr int ALL_STAGING_BYTES = RingSm90<Config>::CONSUMERS * STAGING_BYTES;
   static constexpr int STAGING = Config::PERSISTENT ? RING_BYTES : 0;
   static constexpr int SUMS = max_of(RING_BYTES, STAGING + ALL_STAGING_BYTES);
   static constexpr int BARRIERS = SUMS + ClusterSum<Config>::BYTES;
   static constexpr int BYTES =
-      max_of(BARRIERS + 2 * Config::NUM_STAGES * 8 + ClusterSum<Config>::BARRIER_BYTES,
+      max_of(BARRIERS + RingSm90<Config>::BARRIER_BYTES + ClusterSum<Config>::BARRIER_BYTES,
              RingSm90<Config>::READ_BYTES);
 };
 template <class Config>
 constexpr int SHARED_BYTES = SharedSm90<Config>::BYTES;
+
+// What warpgroups give back and take has to add up to what the CTA began with, equally many
+// registers for each of its threads: 168 of 384, or 128 of 512. To walk the ring takes few, to
+// straighten rows more. Two warpgroups keep what they have: there are enough.
+template <class Config>
+struct WarpgroupRegisters {
+  static constexpr bool SHIFTS = RingSm90<Config>::SHIFTS;
+  static constexpr int CONSUMERS = RingSm90<Config>::CONSUMERS;
+  static constexpr bool MOVE = RingSm90<Config>::THREADS > 2 * WARPGROUP_THREADS;
+  static constexpr int PRODUCER = SHIFTS ? (CONSUMERS == 2 ? 88 : 104) : CONSUMERS == 2 ? 40 : 56;
+  static constexpr int CONSUMER = SHIFTS           ? (CONSUMERS == 2 ? 168 : 200)
+                                  : CONSUMERS == 2 ? 232
+                                                   : 152;
+};
 
 // A kernel that waits for memory starts as early as it can and brings its first k-tiles of A (the
 // weights of swapped operands) into L2 while the one before it still runs. That is safe even when
@@ -60,45 +75,6 @@ constexpr int HANDOVER_BARRIERS = 3;
 
 // A single tile: where consumers wait until all of them have read the ring.
 constexpr int RING_READ_BARRIER = 4;
-
-// Clusters take cluster tiles, CLUSTER_M x CLUSTER_N block tiles, in the order of the raster.
-// CTAs of different k_rank have the same block tile.
-template <class Config>
-FASTGEMM_DEVICE u32 cluster_rows(const GemmParams& p) {
-  return (p.tiles_m + Config::CLUSTER_M - 1) / Config::CLUSTER_M;
-}
-template <class Config>
-FASTGEMM_DEVICE u32 cluster_cols(const GemmParams& p) {
-  return (p.tiles_n + Config::CLUSTER_N - 1) / Config::CLUSTER_N;
-}
-
-template <class Config>
-FASTGEMM_DEVICE u32 k_rank(u32 cta_rank) {
-  return cta_rank / RingSm90<Config>::TILES;
-}
-
-// The block tile of CTA `cta_rank` in cluster tile `i`.
-template <class Config>
-FASTGEMM_DEVICE TileIndex tile_index(const GemmParams& p, u32 i, u32 cta_rank) {
-  cta_rank %= RingSm90<Config>::TILES;
-  TileIndex index =
-      raster<Config::RASTER_GROUP>(i, cluster_rows<Config>(p), cluster_cols<Config>(p));
-  index.m = index.m * Config::CLUSTER_M + cta_rank % Config::CLUSTER_M;
-  index.n = index.n * Config::CLUSTER_N + cta_rank / Config::CLUSTER_M;
-  return index;
-}
-
-// Walks the block tiles of this CTA: clusters take turns, or have one each.
-template <class Config, class Body>
-FASTGEMM_DEVICE void for_each_tile(const GemmParams& p, u32 cta_rank, Body body) {
-  constexpr u32 CLUSTER = RingSm90<Config>::CLUSTER;
-  if constexpr (!Config::PERSISTENT)
-    return body(tile_index<Config>(p, ptx::block_index() / CLUSTER, cta_rank));
-  const u32 tiles = cluster_rows<Config>(p) * cluster_cols<Config>(p) * static_cast<u32>(p.batch) *
-                    (Config::SPLIT_K ? p.splits : 1);
-  for (u32 i = ptx::block_index() / CLUSTER; i < tiles; i += ptx::grid_size() / CLUSTER)
-    body(tile_index<Config>(p, i, cta_rank));
-}
 
 // What the gates of a warpgroup's sums leave, which is D.
 template <class Config, int BLOCKS_M, int TILES_N>
@@ -191,13 +167,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
   const int warpgroup = ptx::warp_uniform(thread / WARPGROUP_THREADS);
   const bool is_producer = ptx::warp_uniform(thread / WARP_THREADS) == Ring::CONSUMERS * 4;
   const u32 cta_rank = Ring::CLUSTER > 1 ? ptx::cluster_cta_rank() : 0;
-  const int all_k_tiles = static_cast<int>((p.k + Config::BLOCK_K - 1) / Config::BLOCK_K);
-  const auto split_of = [&](const TileIndex& index) {
-    return cluster_share<Config::CLUSTER_K>(
-        split_index<Config::SPLIT_K>(index.batch, all_k_tiles, p.splits, p.k_tiles_of_split),
-        k_rank<Config>(cta_rank));
-  };
-  ClusterSum<Config> cluster_sum = {base + Shared::SUMS, ring.empty(Config::NUM_STAGES),
+  ClusterSum<Config> cluster_sum = {base + Shared::SUMS, ring.barriers + Ring::BARRIER_BYTES,
                                     k_rank<Config>(cta_rank)};
 
   if (thread == 0) {
@@ -209,8 +179,8 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
     return TileSource<Config>(p, a_maps, b_maps, index, split.batch, cta_rank);
   };
   if (is_producer && ptx::elect_one()) {
-    a_maps.prefetch();
-    b_maps.prefetch();
+    if constexpr (!Config::SHIFT_A) a_maps.prefetch();
+    if constexpr (!Config::SHIFT_B) b_maps.prefetch();
   }
   // With multicast, the first fetch already arrives at other CTAs' barriers; where K is shared,
   // only the epilogue does.
@@ -225,8 +195,8 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
     if constexpr (Config::PREFETCH) {
       ptx::griddepcontrol_launch_dependents();
       if (is_producer) {
-        const TileIndex first = tile_index<Config>(p, ptx::block_index() / Ring::CLUSTER, cta_rank);
-        const SplitIndex split = split_of(first);
+        const TileIndex first = TileWalk<Config>(p, cta_rank).index(p);
+        const SplitIndex split = split_of<Config>(p, first, cta_rank);
         const TileSource<Config> source = source_of(first, split);
         for (int t = 0; t < min_of(split.k_tiles, PREFETCHED_K_TILES); ++t)
           if (ptx::elect_one()) source.prefetch(split.first_k_tile + t);
@@ -236,13 +206,19 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
   }
 
   RingPosition<Config::NUM_STAGES> at;
-  // What warpgroups give back and take has to add up to what the CTA began with, equally many
-  // registers for each of its threads: 168 of 384, or 128 of 512.
-  if (warpgroup == Ring::CONSUMERS) {
-    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_dec<Ring::CONSUMERS == 2 ? 40 : 56>();
-    if (is_producer) {
+  using Registers = WarpgroupRegisters<Config>;
+  if (warpgroup >= Ring::CONSUMERS) {
+    if constexpr (Registers::MOVE) ptx::setmaxnreg_dec<Registers::PRODUCER>();
+    if constexpr (Ring::SHIFTS) {
+      const int number = thread - (Ring::CONSUMERS + 1) * WARPGROUP_THREADS;
+      if (warpgroup == Ring::CONSUMERS)
+        fetch_rows<Config>(ring, p, cta_rank, thread % WARPGROUP_THREADS);
+      else
+        straighten_rows<Config>(ring, p, a_maps, b_maps, cta_rank, number);
+      if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_launch_dependents();
+    } else if (is_producer) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-        const SplitIndex split = split_of(index);
+        const SplitIndex split = split_of<Config>(p, index, cta_rank);
         produce<Config>(ring, at, source_of(index, split), split);
       });
       // The last bytes are on their way: the next kernel may take the SMs that this one leaves.
@@ -253,7 +229,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
     ptx::bar_warp_sync();
     if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
   } else {
-    if constexpr (Ring::CONSUMERS > 1) ptx::setmaxnreg_inc<Ring::CONSUMERS == 2 ? 232 : 152>();
+    if constexpr (Registers::MOVE) ptx::setmaxnreg_inc<Registers::CONSUMER>();
     const int first_row = Config::PING_PONG ? 0 : warpgroup * Config::WARP_M;
     if constexpr (Config::CLUSTER_K > 1) ptx::cluster_wait();
     const u32 panels = base + Shared::STAGING + warpgroup * Shared::STAGING_BYTES;
@@ -265,7 +241,7 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
     // a lap ahead would take the parity of an earlier phase for that of its own.
     int owner = 0;
     for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
-      const int k_tiles = split_of(index).k_tiles;
+      const int k_tiles = split_of<Config>(p, index, cta_rank).k_tiles;
       if constexpr (Config::PING_PONG) {
         const bool mine = owner == warpgroup;
         const int handover = HANDOVER_BARRIERS + owner;

@@ -12,30 +12,32 @@ namespace fastgemm {
 
 // One thread's share of an operand's k-tiles: aligned chunks with what lies in them beside the
 // row's elements, for which 2-byte alignment and a unit stride are enough. In place of what lies
-// behind the row's end come zeros, and nothing is read there. A thread has one place in the rows,
-// and steps down by a constant number of them; the few threads that are left have none.
+// behind the row's end come zeros, and nothing is read there.
+//
+// A row has FULL chunks, and one more that its shift fills. Where the threads' rows are whole
+// eights apart, a thread has one shift and one place in all of its rows, and steps down by a
+// constant; the last chunks come apart from that.
 template <class Tile, int THREADS>
 class ShiftedTileLoader {
   using Layout = typename Tile::Layout;
-  static constexpr int ROWS_AT_ONCE = THREADS / Layout::CHUNKS;
+  static constexpr int FULL = Layout::CHUNKS - 1;
+  static constexpr bool STEADY = THREADS % FULL == 0 && THREADS / FULL % 8 == 0;
+  static constexpr int ROWS_AT_ONCE = THREADS / FULL;
   static constexpr int ROUNDS = (Layout::ROWS + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-  static_assert(ROWS_AT_ONCE > 0, "the threads bring at least a row at once");
+  static constexpr int TOTAL = Layout::ROWS * Layout::CHUNKS;
 
  public:
-  // `lowest`: the operand's lowest address. `origin`: element (0, 0) of the CTA's first k-tile.
-  // `outer_left`: how many of the tile's rows of A or columns of B exist.
-  FASTGEMM_DEVICE ShiftedTileLoader(const u16* lowest, const u16* origin, i64 outer_stride,
-                                    i64 k_stride, i64 outer_left)
-      : row_(ptx::thread_index() / Layout::CHUNKS),
-        col_(ptx::thread_index() % Layout::CHUNKS * CHUNK_ELEMENTS),
-        step_(ROWS_AT_ONCE * (Tile::MAJOR == Major::K ? outer_stride : k_stride)),
+  // `thread`: of THREADS. `lowest`: the operand's lowest address. `origin`: element (0, 0) of the
+  // CTA's first k-tile. `outer_left`: how many of the tile's rows of A or columns of B exist.
+  FASTGEMM_DEVICE ShiftedTileLoader(int thread, const u16* lowest, const u16* origin,
+                                    i64 outer_stride, i64 k_stride, i64 outer_left)
+      : thread_(thread),
+        row_stride_(Tile::MAJOR == Major::K ? outer_stride : k_stride),
         tile_stride_(Tile::DEPTH * k_stride),
         outer_left_(static_cast<int>(min_of<i64>(outer_left, 1 << 30))),
         lowest_(lowest),
-        first_(origin + row_ * (Tile::MAJOR == Major::K ? outer_stride : k_stride) + col_),
-        source_(first_) {
-    if (row_ >= ROWS_AT_ONCE) row_ = Layout::ROWS;
-  }
+        first_(origin),
+        source_(origin) {}
 
   // Moves to k-tile `t`.
   FASTGEMM_DEVICE void seek(int t) { source_ = first_ + t * tile_stride_; }
@@ -43,56 +45,77 @@ class ShiftedTileLoader {
   // Starts the copy of the current k-tile, of whose depth `k_left` exists, and moves on to the
   // next.
   FASTGEMM_DEVICE void fetch_async(u32 shared_tile, int k_left) {
-    fetch_carefully(shared_tile, k_left);
+    fetch_chunks<1>(shared_tile, k_left);
     source_ += tile_stride_;
   }
   // The same for a k-tile whose depth exists: what the main loop does.
   FASTGEMM_DEVICE void fetch_deep_async(u32 shared_tile) {
-    const u16* lowest_place = step_ < 0 ? source_ + (ROUNDS - 1) * step_ : source_;
-    if (chunk_of(lowest_place) < lowest_)
-      fetch_carefully(shared_tile, Tile::DEPTH);
+    const u16* lowest_row = row_stride_ < 0 ? source_ + (Layout::ROWS - 1) * row_stride_ : source_;
+    if (!STEADY || chunk_of(lowest_row) < lowest_)
+      fetch_chunks<STEADY ? 1 : 4>(shared_tile, Tile::DEPTH);
     else
-      for_each_chunk<ROUNDS <= 10 ? ROUNDS : 4>(
-          Tile::DEPTH, [&](int at, const u16* chunk, int, int end) {
-            ptx::cp_async<CHUNK_BYTES>(shared_tile + at, chunk, 2 * end);
-          });
+      fetch_steadily(shared_tile);
     source_ += tile_stride_;
   }
 
  private:
   // What lies before a row's first element is read with it, but not from below the operand: the
   // few chunks that begin there are read one by one.
-  FASTGEMM_DEVICE void fetch_carefully(u32 shared_tile, int k_left) const {
-    for_each_chunk<1>(k_left, [&](int at, const u16* chunk, int first, int end) {
-      if (chunk < lowest_)
-        ptx::st_shared_v4(shared_tile + at, read_one_by_one(chunk, 1, first, end));
-      else
-        ptx::cp_async<CHUNK_BYTES>(shared_tile + at, chunk, 2 * end);
-    });
-  }
-
-  // Calls body(bytes to the chunk in the tile, the aligned chunk in memory, which of its elements
-  // is the row's first that exists, and where those end: 0 where there are none).
-  template <int UNROLL, class Body>
-  FASTGEMM_DEVICE void for_each_chunk(int k_left, Body body) const {
+  template <int UNROLL>
+  FASTGEMM_DEVICE void fetch_chunks(u32 shared_tile, int k_left) const {
     const int rows_left = Tile::MAJOR == Major::K ? outer_left_ : k_left;
-    const int cols_left = min_of(Tile::MAJOR == Major::K ? k_left : outer_left_, Tile::COLS) - col_;
-    const u16* place = source_;
+    const int cols_left = Tile::MAJOR == Major::K ? k_left : outer_left_;
 #pragma unroll UNROLL
-    for (int i = 0; i < ROUNDS; ++i, place += step_) {
-      const int row = row_ + i * ROWS_AT_ONCE, shift = shift_of(place);
-      const int end = row < rows_left ? max_of(0, min_of(cols_left + shift, CHUNK_ELEMENTS)) : 0;
-      if (row < Layout::ROWS)
-        body((ptx::thread_index() + i * ROWS_AT_ONCE * Layout::CHUNKS) * CHUNK_BYTES,
-             chunk_of(place), shift - col_, end);
+    for (int i = thread_; i < TOTAL; i += THREADS) {
+      const int row = i / Layout::CHUNKS, col = i % Layout::CHUNKS * CHUNK_ELEMENTS;
+      const u16* place = source_ + row * row_stride_ + col;
+      const u16* chunk = chunk_of(place);
+      const int shift = shift_of(place), end = row < rows_left ? end_of(col, shift, cols_left) : 0;
+      const u32 to = shared_tile + i * CHUNK_BYTES;
+      if (chunk < lowest_)
+        ptx::st_shared_v4(to, read_one_by_one(chunk, 1, shift - col, end));
+      else
+        ptx::cp_async<CHUNK_BYTES>(to, chunk, 2 * end);
     }
   }
 
-  int row_, col_;  // of this thread's first chunk, as if its row began at one
-  i64 step_, tile_stride_;
+  FASTGEMM_DEVICE void fetch_steadily(u32 shared_tile) const {
+    const int rows_left = Tile::MAJOR == Major::K ? outer_left_ : Layout::ROWS;
+    const int cols_left = Tile::MAJOR == Major::K ? Tile::DEPTH : outer_left_;
+    const int first = thread_ / FULL, col = thread_ % FULL * CHUNK_ELEMENTS;
+    const u16* place = source_ + first * row_stride_ + col;
+    const u16* chunk = chunk_of(place);
+    const int bytes = 2 * end_of(col, shift_of(place), cols_left);
+    const u32 to = shared_tile + Layout::offset(first, col / CHUNK_ELEMENTS);
+#pragma unroll
+    for (int i = 0; i < ROUNDS; ++i, chunk += ROWS_AT_ONCE * row_stride_) {
+      const int row = first + i * ROWS_AT_ONCE;
+      if (Layout::ROWS % ROWS_AT_ONCE == 0 || row < Layout::ROWS)
+        ptx::cp_async<CHUNK_BYTES>(to + i * ROWS_AT_ONCE * Layout::ROW_BYTES, chunk,
+                                   row < rows_left ? bytes : 0);
+    }
+#pragma unroll
+    for (int i = 0; i < Layout::ROWS; i += THREADS) {
+      const int row = i + thread_;
+      const u16* last = source_ + row * row_stride_ + FULL * CHUNK_ELEMENTS;
+      const int end =
+          row < rows_left ? end_of(FULL * CHUNK_ELEMENTS, shift_of(last), cols_left) : 0;
+      if (Layout::ROWS % THREADS == 0 || row < Layout::ROWS)
+        ptx::cp_async<CHUNK_BYTES>(shared_tile + Layout::offset(row, FULL), chunk_of(last),
+                                   2 * end);
+    }
+  }
+
+  // Where in the chunk at column `col` of a row, shifted, the row's elements end.
+  FASTGEMM_DEVICE static int end_of(int col, int shift, int cols_left) {
+    return max_of(0, min_of(min_of(cols_left, Tile::COLS) - col + shift, CHUNK_ELEMENTS));
+  }
+
+  int thread_;
+  i64 row_stride_, tile_stride_;
   int outer_left_;
   const u16* lowest_;
-  const u16* first_;   // (row_, col_) of k-tile 0
+  const u16* first_;   // element (0, 0) of k-tile 0
   const u16* source_;  // and of the current one
 };
 

@@ -99,8 +99,11 @@ struct TileSource {
         m_rank(cta_rank % Config::CLUSTER_M),
         n_rank(cta_rank / Config::CLUSTER_M) {}
 
-  // What a stage receives, from all CTAs that send to this one.
-  FASTGEMM_DEVICE int bytes() const { return A::bytes(m_present) + B::bytes(n_present); }
+  // What a stage receives by the TMA, from all CTAs that send to this one.
+  FASTGEMM_DEVICE int bytes() const {
+    return (Config::SHIFT_A ? 0 : A::bytes(m_present)) +
+           (Config::SHIFT_B ? 0 : B::bytes(n_present));
+  }
 
   // Starts the copies of k-tile `t` into `stage`.
   FASTGEMM_DEVICE void fetch(const RingSm90<Config>& ring, int stage, int t) const {
@@ -109,12 +112,14 @@ struct TileSource {
     constexpr u32 ROW = Config::CLUSTER_N == 1 ? 1u : 1u | 1u << Config::CLUSTER_M;
     const u16 share_a = static_cast<u16>(ROW << m_rank);
     const u16 share_b = static_cast<u16>(COLUMN << n_rank * Config::CLUSTER_M);
-    for_each_a(t, [&](int offset, int x, int y, int z, int w) {
-      load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, z, w, share_a);
-    });
-    for_each_b(t, [&](int offset, int x, int y, int z, int w) {
-      load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, z, w, share_b);
-    });
+    if constexpr (!Config::SHIFT_A)
+      for_each_a(t, [&](int offset, int x, int y, int z, int w) {
+        load<A>(ring.a(stage) + offset, a_map, ring.full(stage), x, y, z, w, share_a);
+      });
+    if constexpr (!Config::SHIFT_B)
+      for_each_b(t, [&](int offset, int x, int y, int z, int w) {
+        load<B>(ring.b(stage) + offset, b_map, ring.full(stage), x, y, z, w, share_b);
+      });
   }
 
   // Brings k-tile `t` of A into L2.

@@ -62,14 +62,14 @@ class ChunkRead<false> {
     const bool two = offset + valid_ > CHUNK_ELEMENTS;
     wide_ = stride == 1 && valid_ > 0 && before >= offset &&
             (two ? 2 : 1) * CHUNK_ELEMENTS - offset <= after;
-    if (wide_) ptx::ld_global_words<4>(words_, source - offset);
-    if (wide_ && two) ptx::ld_global_words<4>(words_ + 4, source - offset + CHUNK_ELEMENTS);
+    if (wide_) ptx::ld_global_words<4>(low_.word, source - offset);
+    if (wide_ && two) ptx::ld_global_words<4>(high_.word, source - offset + CHUNK_ELEMENTS);
   }
 
   // The elements, and zeros in place of those that do not exist.
   FASTGEMM_DEVICE Chunk finish() {
     if (!wide_) return read_one_by_one(source_, stride_, 0, valid_);
-    Chunk chunk = cut(static_cast<u32>(reinterpret_cast<u64>(source_) % CHUNK_BYTES));
+    Chunk chunk = cut_out(low_, high_, shift_of(source_));
     if (valid_ < CHUNK_ELEMENTS)
 #pragma unroll
       for (int i = 0; i < 4; ++i)
@@ -78,23 +78,7 @@ class ChunkRead<false> {
   }
 
  private:
-  // The 16 bytes from byte `offset` on: words move down by two, one and half a word, as the bits of
-  // the offset say.
-  FASTGEMM_DEVICE Chunk cut(u32 offset) {
-    if (offset & 8)
-#pragma unroll
-      for (int i = 0; i < 6; ++i) words_[i] = words_[i + 2];
-    if (offset & 4)
-#pragma unroll
-      for (int i = 0; i < 5; ++i) words_[i] = words_[i + 1];
-    Chunk chunk;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      chunk.word[i] = ptx::shf_r(words_[i], words_[i + 1], offset % 4 * 8);
-    return chunk;
-  }
-
-  u32 words_[8];
+  Chunk low_, high_;
   const u16* source_;
   i64 stride_;
   int valid_;

@@ -1,7 +1,9 @@
 // The sm90 ring: shapes and places of its stages and barriers, and the walk around it.
 #pragma once
 
+#include "fastgemm/device/config.cuh"
 #include "fastgemm/device/ptx/mbarrier.cuh"
+#include "fastgemm/device/swizzle.cuh"
 #include "fastgemm/device/types.cuh"
 
 namespace fastgemm {
@@ -31,6 +33,13 @@ struct TmaTile {
   static constexpr int ROWS = MAJOR == Major::K ? OUTER : DEPTH;  // of a column, of a box
   static constexpr int COLUMN_BYTES = ROWS * ROW_BYTES;
   static constexpr int BYTES = OUTER * DEPTH * 2;
+
+  // Bytes from the start of the tile to 16-byte chunk `chunk` of row `row`: of its outer or, of
+  // MN-major, of its depth.
+  FASTGEMM_DEVICE static int offset(int row, int chunk) {
+    using Layout = SharedLayout<ROWS, SPAN, true>;
+    return chunk / Layout::CHUNKS * COLUMN_BYTES + Layout::offset(row, chunk % Layout::CHUNKS);
+  }
 
   // One copy: of several columns a slice is some of them, of one it is some of its rows.
   static constexpr bool SLICE_COLUMNS = COLUMNS > 1 && SLICES > 1;
@@ -78,7 +87,13 @@ struct RingSm90 {
   // Warpgroups that share a block tile, and all that multiply: ping-pong, two take tiles in turns.
   static constexpr int TILE_CONSUMERS = Config::BLOCK_M / Config::WARP_M;
   static constexpr int CONSUMERS = TILE_CONSUMERS * (Config::PING_PONG ? 2 : 1);
-  static constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP_THREADS;
+  // Rows that begin anywhere are fetched by one warpgroup and straightened by others: as many as an
+  // SM has registers for.
+  static constexpr bool SHIFTS = Config::SHIFT_A || Config::SHIFT_B;
+  static constexpr int PRODUCERS = SHIFTS ? 4 - CONSUMERS : 1;
+  static constexpr int PRODUCER_THREADS = PRODUCERS * WARPGROUP_THREADS;
+  static constexpr int THREADS = CONSUMERS * WARPGROUP_THREADS + PRODUCER_THREADS;
+  static constexpr int STRAIGHTENERS = (PRODUCERS - 1) * 4;  // warps
   static constexpr int STAGES = Config::NUM_STAGES;
 
   // CTAs above each other share B, CTAs beside each other share A.
@@ -90,25 +105,43 @@ struct RingSm90 {
   static_assert(STAGE_BYTES % 1024 == 0, "swizzle atoms of 128-byte rows are 1024-byte aligned");
 
   static constexpr int BYTES = STAGES * STAGE_BYTES;
+
+  // Behind it, the ring of rows that begin anywhere (produce_shifted.cuh).
+  using RawA = OperandTile<Config::BLOCK_M, Config::BLOCK_K, Config::A_MAJOR, false, true>;
+  using RawB = OperandTile<Config::BLOCK_N, Config::BLOCK_K, Config::B_MAJOR, false, true>;
+  static constexpr int RAW_A_BYTES = Config::SHIFT_A ? RawA::Layout::BYTES : 0;
+  static constexpr int RAW_STAGE_BYTES = RAW_A_BYTES + (Config::SHIFT_B ? RawB::Layout::BYTES : 0);
+  static constexpr int RAW_BYTES = (STAGES * RAW_STAGE_BYTES + 1023) / 1024 * 1024;
+
   // WGMMA reads 64 rows of A, and of a warpgroup that has fewer what lies behind: up to here.
   static constexpr int READ_BYTES =
       BYTES - B::BYTES + (64 - min_of(Config::WARP_M, 64)) * A::ROW_BYTES;
 
   u32 base;      // of the first stage
-  u32 barriers;  // full[STAGES], then empty[STAGES]
+  u32 barriers;  // full[STAGES], empty[STAGES]; with shifted rows raw_full and raw_empty too
 
   FASTGEMM_DEVICE u32 a(int stage) const { return base + stage * STAGE_BYTES; }
   FASTGEMM_DEVICE u32 b(int stage) const { return a(stage) + A::BYTES; }
+  FASTGEMM_DEVICE u32 raw_a(int stage) const { return base + BYTES + stage * RAW_STAGE_BYTES; }
+  FASTGEMM_DEVICE u32 raw_b(int stage) const { return raw_a(stage) + RAW_A_BYTES; }
   FASTGEMM_DEVICE u32 full(int stage) const { return barriers + stage * 8; }
   FASTGEMM_DEVICE u32 empty(int stage) const { return barriers + (STAGES + stage) * 8; }
+  FASTGEMM_DEVICE u32 raw_full(int stage) const { return barriers + (2 * STAGES + stage) * 8; }
+  FASTGEMM_DEVICE u32 raw_empty(int stage) const { return barriers + (3 * STAGES + stage) * 8; }
+  static constexpr int BARRIER_BYTES = (SHIFTS ? 4 : 2) * STAGES * 8;
 
-  // full: the producer arrives once and announces the bytes. empty: one lane of every warp that
-  // shares the block tile arrives, in every CTA that receives what this CTA's producer sends.
+  // full: the producer arrives once and announces the bytes, and with shifted rows each of the
+  // warps that straighten them. empty: one lane of every warp that shares the block tile arrives,
+  // in every CTA that receives what this CTA's producer sends.
   FASTGEMM_DEVICE void init_barriers() const {
     constexpr int RECEIVERS = Config::MULTICAST ? TILES : 1;
     for (int s = 0; s < STAGES; ++s) {
-      ptx::mbarrier_init(full(s), 1);
+      ptx::mbarrier_init(full(s), SHIFTS ? 1 + STRAIGHTENERS : 1);
       ptx::mbarrier_init(empty(s), TILE_CONSUMERS * 4 * RECEIVERS);
+      if constexpr (SHIFTS) {
+        ptx::mbarrier_init(raw_full(s), WARPGROUP_THREADS / WARP_THREADS);
+        ptx::mbarrier_init(raw_empty(s), STRAIGHTENERS);
+      }
     }
     ptx::fence_mbarrier_init();
   }

@@ -1,6 +1,7 @@
 // Rows that begin anywhere, in shared memory: the aligned chunks that hold them.
 #pragma once
 
+#include "fastgemm/device/ptx/shift.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
 #include "fastgemm/device/types.cuh"
 
@@ -14,6 +15,31 @@ FASTGEMM_DEVICE int shift_of(const u16* p) {
   return static_cast<int>(reinterpret_cast<u64>(p) % CHUNK_BYTES / 2);
 }
 
+// Eight elements from the one at `shift` of two chunks on: words move down by two, one and half a
+// word, as its bits say.
+FASTGEMM_DEVICE Chunk cut_out(const Chunk& low, const Chunk& high, int shift) {
+  u32 words[8];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = low.word[i], words[4 + i] = high.word[i];
+  if (shift & 4)
+#pragma unroll
+    for (int i = 0; i < 6; ++i) words[i] = words[i + 2];
+  if (shift & 2)
+#pragma unroll
+    for (int i = 0; i < 5; ++i) words[i] = words[i + 1];
+  Chunk chunk;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) chunk.word[i] = ptx::shf_r(words[i], words[i + 1], shift % 2 * 16);
+  return chunk;
+}
+
+// The lowest of an operand's addresses: strides may be negative.
+FASTGEMM_DEVICE const u16* lowest(const void* operand, i64 outer, i64 outer_stride, i64 k,
+                                  i64 k_stride, i64 batch, i64 batch_stride) {
+  return static_cast<const u16*>(operand) + min_of<i64>(0, (outer - 1) * outer_stride) +
+         min_of<i64>(0, (k - 1) * k_stride) + min_of<i64>(0, (batch - 1) * batch_stride);
+}
+
 // Copies of 16 bytes move aligned chunks. A row of such a tile (OperandTile::SHIFTED) is therefore
 // those that hold it, and begins `shift` elements into the first of them:
 //
@@ -21,8 +47,9 @@ FASTGEMM_DEVICE int shift_of(const u16* p) {
 //   row 1, shift 2 | . . 0 1 2 3 4 5 | 6 7 8 ..  60 61 | 62 63 . . . . . . |    the pitch is odd
 //
 // Rows eight apart have one shift, and so has a row in all k-tiles, whatever the pitch. ldmatrix
-// would read aligned chunks too; a fragment is gathered from single elements instead. What stands
-// where the points are is never gathered.
+// and wgmma would read aligned chunks too. Family sm80 gathers fragments from single elements
+// instead, sm90 straightens the rows first (produce_shifted.cuh). What stands where the points are
+// is left out by both.
 //
 // This is where a lane's elements of a 16 x 16 fragment are found: in bytes from the fragment's
 // corner (outer, k), those of (l / 4, 2 * (l % 4)) and of its k-neighbour.
