@@ -102,8 +102,8 @@ std::string kernel_source(const KernelConfig& k) {
   s.line("using namespace fastgemm;");
   if (k.epilogue) s.text(epilogue_source(k));
   s.line("struct Config {");
-  s.line(std::string("  using Input = ") + device_type(k.in) + ";");
-  s.line(std::string("  using Output = ") + device_type(split ? DType::f32 : k.out) + ";");
+  s.line(std::string("  using Input = ") + device_type(k.in) +
+         "; using Output = " + device_type(split ? DType::f32 : k.out) + ";");
   s.constant("FAMILY", device_family(k.family));
   s.constant("Major", "A_MAJOR", device_major(k.a_major));
   s.constant("Major", "B_MAJOR", device_major(k.b_major));
@@ -147,8 +147,8 @@ std::string kernel_source(const KernelConfig& k) {
   s.line("};");
   s.line("static_assert(SHARED_BYTES<Config> == " + std::to_string(shared_bytes(k)) + ");");
   s.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.threads()) + ", " +
-         std::to_string(launch_ctas_per_sm(k)) + ")");
-  if (k.cluster() > 1) s.line("__cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)");
+         std::to_string(launch_ctas_per_sm(k)) + ")" +
+         (k.cluster() > 1 ? " __cluster_dims__(" + std::to_string(k.cluster()) + ", 1, 1)" : ""));
   if (sm90) {
     s.line(kernel_name(k) + "(const __grid_constant__ " + params + " params,");
     s.line(

@@ -173,7 +173,7 @@ int shared_bytes(const KernelConfig& c) {
   const int stages = (tile(c.block_m, c.a_major, c.shifts_rows_of_a()) +
                       tile(c.block_n, c.b_major, c.shifts_rows_of_b())) *
                      c.num_stages;
-  const int ring = sm90 ? (stages + 1023) / 1024 * 1024 : stages;
+  const int ring = sm90 ? static_cast<int>(ceil_div(stages, 1024)) * 1024 : stages;
   if (sm90) {
     const int barriers = (c.shift_a || c.shift_b ? 4 : 2) * c.num_stages * 8;
     const int consumers = c.consumers();

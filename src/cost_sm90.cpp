@@ -43,17 +43,14 @@ double readers_of_longer(const KernelConfig& c, const GemmProblem& p) {
 // divide that warpgroup's threads into eights of rows are fetched with more instructions.
 double shifting_cycles(const KernelConfig& c) {
   if (!c.shift_a && !c.shift_b) return 0;
-  const auto fetch = [&](bool shifted, Major major, int block) {
+  const auto cycles_of = [&](bool shifted, Major major, int block) {
     const int full = (major == Major::k ? c.block_k : block) / 8;
     const bool steady = warpgroup % full == 0 && warpgroup / full % 8 == 0;
-    return shifted ? block * c.block_k / 8.0 * (steady ? 0.42 : 0.8) : 0.0;
+    const double chunks = shifted ? block * c.block_k / 8.0 : 0;
+    return chunks * ((steady ? 0.42 : 0.8) + 0.2 / (3 - c.consumers()));
   };
-  const double chunks =
-      ((c.shifts_rows_of_a() ? c.block_m : 0) + (c.shifts_rows_of_b() ? c.block_n : 0)) *
-      c.block_k / 8.0;
-  return 290 + fetch(c.shifts_rows_of_a(), c.a_major, c.block_m) +
-         fetch(c.shifts_rows_of_b(), c.b_major, c.block_n) + 0.2 * chunks / (3 - c.consumers()) +
-         1330.0 / std::max(c.num_stages - 1, 1);
+  return 290 + cycles_of(c.shifts_rows_of_a(), c.a_major, c.block_m) +
+         cycles_of(c.shifts_rows_of_b(), c.b_major, c.block_n) + 1330.0 / (c.num_stages - 1);
 }
 
 }  // namespace

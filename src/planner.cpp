@@ -47,8 +47,8 @@ std::string refuse_columns(const GemmProblem& p, const KernelConfig& k) {
          std::to_string(span) + ", with swizzle_bytes " + std::to_string(k.swizzle_bytes);
 }
 
-// Rows that begin anywhere: family sm90 reads them shifted, by a CTA of its own, sm80 piecemeal or
-// shifted.
+// Rows that begin anywhere: family sm90 shifts them, in CTAs that share no tiles with others; sm80
+// reads them piecemeal or shifts them: each tile for both.
 std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, const GemmProblem& p, Family family,
                                 const ProblemTraits& traits) {
   if (!traits.shifts_a() && !traits.shifts_b()) return tilings;

@@ -44,10 +44,10 @@ struct Fiber : Thread {
   bool done = false;
   const char* waits_at = nullptr;  // the instruction, while it waits
   std::uint32_t waits_on = 0;      // and its barrier
+  std::uint32_t stage = 0;         // which it stores to: origin_of() where it waited last
 
   // What this thread knows: `base`, and what it has learnt by itself since.
   ClockRef base;
-  u32 stage = 0;  // origin of what it stores: the mbarrier, and its phase, where it waited last
   std::uint32_t clock = 1;                          // of its own accesses
   std::uint32_t own_fence = 0, own_copy_fence = 0;  // up to where its writes were fenced
   std::uint32_t copy_group = 1, copies_done = 0;  // cp.async: the open group, the groups waited for

@@ -346,14 +346,14 @@ FAULTS = {
     ),
     "more registers than there are": sm90(
         KERNEL_90,
-        "CONSUMERS == 2 ? 232",
-        "CONSUMERS == 2 ? 240",
+        "SHIFTS ? 168 : 232",
+        "SHIFTS ? 168 : 240",
         "deadlock",
     ),
     "the producer gives back too few registers": sm90(
         KERNEL_90,
-        "CONSUMERS == 2 ? 40",
-        "CONSUMERS == 2 ? 48",
+        "SHIFTS ? 88 : 40",
+        "SHIFTS ? 88 : 48",
         "deadlock",
     ),
     "the CTA's rank reaches the descriptor": sm90(

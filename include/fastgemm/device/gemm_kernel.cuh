@@ -7,6 +7,7 @@
 #include "fastgemm/device/load_tile.cuh"
 #include "fastgemm/device/mainloop_sm70.cuh"
 #include "fastgemm/device/mainloop_sm80.cuh"
+#include "fastgemm/device/operand.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/raster.cuh"
 #include "fastgemm/device/warp_tile.cuh"
@@ -33,15 +34,17 @@ constexpr int SHARED_BYTES =
         ? max_of(Derived<Config>::RING_BYTES, Derived<Config>::WARPS* WarpPanel<Config>::BYTES)
         : Derived<Config>::RING_BYTES;
 
-// What brings an operand's k-tiles. `origin`: element (0, 0) of the CTA's first one.
+// What brings an operand's k-tiles. `origin`: element (0, 0) of the CTA's first one; `first`: which
+// of the outer ones that is.
 template <class Tile, int COPY_BYTES, int THREADS>
-FASTGEMM_DEVICE auto tile_loader(const u16* lowest, const u16* origin, i64 outer_stride,
-                                 i64 k_stride, i64 outer_left) {
+FASTGEMM_DEVICE auto tile_loader(const OperandView& operand, const u16* origin, i64 first) {
   if constexpr (Tile::SHIFTED)
-    return ShiftedTileLoader<Tile, THREADS>(ptx::thread_index(), lowest, origin, outer_stride,
-                                            k_stride, outer_left);
+    return ShiftedTileLoader<Tile, THREADS>(ptx::thread_index(), operand.lowest(), origin,
+                                            operand.outer_stride, operand.k_stride,
+                                            operand.outer - first);
   else
-    return TileLoader<Tile, COPY_BYTES, THREADS>(origin, outer_stride, k_stride, outer_left);
+    return TileLoader<Tile, COPY_BYTES, THREADS>(origin, operand.outer_stride, operand.k_stride,
+                                                 operand.outer - first);
 }
 
 template <class Config>
@@ -59,17 +62,15 @@ FASTGEMM_DEVICE void gemm_kernel(const GemmParams& p) {
   const i64 k0 = i64(split.first_k_tile) * Config::BLOCK_K;
   const i64 k = min_of<i64>(p.k - k0, i64(split.k_tiles) * Config::BLOCK_K);
 
-  const u16* a = static_cast<const u16*>(p.a) + split.batch * p.a_batch_stride + m0 * p.a_m_stride +
-                 k0 * p.a_k_stride;
-  const u16* b = static_cast<const u16*>(p.b) + split.batch * p.b_batch_stride + n0 * p.b_n_stride +
-                 k0 * p.b_k_stride;
-  const auto load_a = tile_loader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS>(
-      lowest(p.a, p.m, p.a_m_stride, p.k, p.a_k_stride, p.batch, p.a_batch_stride), a, p.a_m_stride,
-      p.a_k_stride, p.m - m0);
-  const auto load_b = tile_loader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS>(
-      lowest(p.b, p.n, p.b_n_stride, p.k, p.b_k_stride, p.batch, p.b_batch_stride), b, p.b_n_stride,
-      p.b_k_stride, p.n - n0);
-  WarpTile<Config> tile({a, p.a_m_stride, p.a_k_stride}, {b, p.b_n_stride, p.b_k_stride});
+  const OperandView a = operand_a(p), b = operand_b(p);
+  const u16* origin_a = a.at(split.batch, m0, k0);
+  const u16* origin_b = b.at(split.batch, n0, k0);
+  const auto load_a =
+      tile_loader<typename D::ATile, Config::A_COPY_BYTES, D::THREADS>(a, origin_a, m0);
+  const auto load_b =
+      tile_loader<typename D::BTile, Config::B_COPY_BYTES, D::THREADS>(b, origin_b, n0);
+  WarpTile<Config> tile({origin_a, a.outer_stride, a.k_stride},
+                        {origin_b, b.outer_stride, b.k_stride});
   tile.clear();
   if constexpr (Config::FAMILY == 80)
     mainloop_sm80<Config>(tile, load_a, load_b, k, ring);

@@ -54,13 +54,12 @@ constexpr int SHARED_BYTES = SharedSm90<Config>::BYTES;
 // straighten rows more. Two warpgroups keep what they have: there are enough.
 template <class Config>
 struct WarpgroupRegisters {
-  static constexpr bool SHIFTS = RingSm90<Config>::SHIFTS;
-  static constexpr int CONSUMERS = RingSm90<Config>::CONSUMERS;
-  static constexpr bool MOVE = RingSm90<Config>::THREADS > 2 * WARPGROUP_THREADS;
-  static constexpr int PRODUCER = SHIFTS ? (CONSUMERS == 2 ? 88 : 104) : CONSUMERS == 2 ? 40 : 56;
-  static constexpr int CONSUMER = SHIFTS           ? (CONSUMERS == 2 ? 168 : 200)
-                                  : CONSUMERS == 2 ? 232
-                                                   : 152;
+  using Ring = RingSm90<Config>;
+  static constexpr bool MOVE = Ring::THREADS > 2 * WARPGROUP_THREADS;
+  static constexpr int PRODUCER =
+      Ring::CONSUMERS == 2 ? (Ring::SHIFTS ? 88 : 40) : (Ring::SHIFTS ? 104 : 56);
+  static constexpr int CONSUMER =
+      Ring::CONSUMERS == 2 ? (Ring::SHIFTS ? 168 : 232) : (Ring::SHIFTS ? 200 : 152);
 };
 
 // A kernel that waits for memory starts as early as it can and brings its first k-tiles of A (the
@@ -210,11 +209,11 @@ FASTGEMM_DEVICE void gemm_kernel_sm90(const GemmParams& p, const OperandMaps& a_
   if (warpgroup >= Ring::CONSUMERS) {
     if constexpr (Registers::MOVE) ptx::setmaxnreg_dec<Registers::PRODUCER>();
     if constexpr (Ring::SHIFTS) {
-      const int number = thread - (Ring::CONSUMERS + 1) * WARPGROUP_THREADS;
       if (warpgroup == Ring::CONSUMERS)
         fetch_rows<Config>(ring, p, cta_rank, thread % WARPGROUP_THREADS);
       else
-        straighten_rows<Config>(ring, p, a_maps, b_maps, cta_rank, number);
+        straighten_rows<Config>(ring, p, a_maps, b_maps, cta_rank,
+                                thread - (Ring::CONSUMERS + 1) * WARPGROUP_THREADS);
       if constexpr (Config::DEPENDENT_LAUNCH) ptx::griddepcontrol_launch_dependents();
     } else if (is_producer) {
       for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {

@@ -4,6 +4,7 @@
 
 #include "fastgemm/device/load_shifted_tile.cuh"
 #include "fastgemm/device/mainloop_sm90.cuh"
+#include "fastgemm/device/operand.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/barrier.cuh"
 #include "fastgemm/device/ptx/cp_async.cuh"
@@ -25,27 +26,6 @@ namespace fastgemm {
 // fence.proxy.async would wait for these, a memory latency for every k-tile (measured on an H200).
 // They also start the TMA's copies of an operand that it can fetch.
 
-// An operand in memory, "outer" being m of A and n of B.
-struct ShiftedOperand {
-  const void* data;
-  i64 outer, outer_stride, k, k_stride, batch, batch_stride;
-
-  FASTGEMM_DEVICE const u16* at(i64 batch_index, i64 outer_index, i64 k_index) const {
-    return static_cast<const u16*>(data) + batch_index * batch_stride + outer_index * outer_stride +
-           k_index * k_stride;
-  }
-  // The lowest of its addresses: strides may be negative.
-  FASTGEMM_DEVICE const u16* lowest() const {
-    return fastgemm::lowest(data, outer, outer_stride, k, k_stride, batch, batch_stride);
-  }
-};
-FASTGEMM_DEVICE ShiftedOperand operand_a(const GemmParams& p) {
-  return {p.a, p.m, p.a_m_stride, p.k, p.a_k_stride, p.batch, p.a_batch_stride};
-}
-FASTGEMM_DEVICE ShiftedOperand operand_b(const GemmParams& p) {
-  return {p.b, p.n, p.b_n_stride, p.k, p.b_k_stride, p.batch, p.b_batch_stride};
-}
-
 // Starts the copies of a k-tile, of whose depth `k_left` exists.
 template <class Loader>
 FASTGEMM_DEVICE void fetch_k_tile(Loader& loader, int depth, u32 raw, i64 k_left) {
@@ -59,46 +39,38 @@ FASTGEMM_DEVICE void fetch_k_tile(Loader& loader, int depth, u32 raw, i64 k_left
 // 0), or that of an earlier one, lies in memory. Rows eight apart have one shift: a thread whose
 // rows are has one, and knows it before the loop.
 template <class Raw, class Tile, int THREADS>
-class Straightener {
+FASTGEMM_DEVICE void straighten(const u16* first, i64 pitch, u32 raw, u32 tile, int thread) {
   using Layout = typename Raw::Layout;
-  static constexpr int CHUNKS = Raw::COLS / CHUNK_ELEMENTS;  // of a row, straightened
-  static constexpr int TOTAL = Raw::ROWS * CHUNKS;
-  static constexpr int ROUNDS = (TOTAL + THREADS - 1) / THREADS;
-  static constexpr int AT_ONCE = 4;  // chunks of a thread that are under way
-
- public:
-  FASTGEMM_DEVICE static void straighten(const u16* first, i64 pitch, u32 raw, u32 tile,
-                                         int thread) {
-    const u32 first_shift = shift_of(first), step = static_cast<u32>(pitch);
-    const auto exists = [&](int i) { return TOTAL % THREADS == 0 || thread + i * THREADS < TOTAL; };
-    const auto row = [&](int i) {
-      return WHOLE_ROWS ? thread / CHUNKS + i * (THREADS / CHUNKS)
-                        : (thread + i * THREADS) / CHUNKS;
-    };
-    const auto chunk = [&](int i) { return (thread + (WHOLE_ROWS ? 0 : i * THREADS)) % CHUNKS; };
+  constexpr int CHUNKS = Raw::COLS / CHUNK_ELEMENTS;  // of a row, straightened
+  constexpr int TOTAL = Raw::ROWS * CHUNKS;
+  constexpr int ROUNDS = (TOTAL + THREADS - 1) / THREADS;
+  constexpr int AT_ONCE = 4;  // chunks of a thread that are under way
+  constexpr bool WHOLE_ROWS = THREADS % CHUNKS == 0;
+  const u32 first_shift = shift_of(first), step = static_cast<u32>(pitch);
+  const auto exists = [&](int i) { return TOTAL % THREADS == 0 || thread + i * THREADS < TOTAL; };
+  const auto row = [&](int i) {
+    return WHOLE_ROWS ? thread / CHUNKS + i * (THREADS / CHUNKS) : (thread + i * THREADS) / CHUNKS;
+  };
+  const auto chunk = [&](int i) { return (thread + (WHOLE_ROWS ? 0 : i * THREADS)) % CHUNKS; };
 #pragma unroll
-    for (int round = 0; round < ROUNDS; round += AT_ONCE) {
-      Chunk low[AT_ONCE], high[AT_ONCE];
+  for (int round = 0; round < ROUNDS; round += AT_ONCE) {
+    Chunk low[AT_ONCE], high[AT_ONCE];
 #pragma unroll
-      for (int i = round; i < min_of(round + AT_ONCE, ROUNDS); ++i) {
-        if (!exists(i)) continue;
-        const u32 from = raw + Layout::offset(row(i), chunk(i));
-        low[i - round] = ptx::ld_shared_v4(from);
-        high[i - round] = ptx::ld_shared_v4(from + CHUNK_BYTES);
-      }
+    for (int i = round; i < min_of(round + AT_ONCE, ROUNDS); ++i) {
+      if (!exists(i)) continue;
+      const u32 from = raw + Layout::offset(row(i), chunk(i));
+      low[i - round] = ptx::ld_shared_v4(from);
+      high[i - round] = ptx::ld_shared_v4(from + CHUNK_BYTES);
+    }
 #pragma unroll
-      for (int i = round; i < min_of(round + AT_ONCE, ROUNDS); ++i) {
-        if (!exists(i)) continue;
-        const u32 shift = (first_shift + static_cast<u32>(row(i)) % 8 * step) % CHUNK_ELEMENTS;
-        ptx::st_shared_v4(tile + Tile::offset(row(i), chunk(i)),
-                          cut_out(low[i - round], high[i - round], static_cast<int>(shift)));
-      }
+    for (int i = round; i < min_of(round + AT_ONCE, ROUNDS); ++i) {
+      if (!exists(i)) continue;
+      const u32 shift = (first_shift + static_cast<u32>(row(i)) % 8 * step) % CHUNK_ELEMENTS;
+      ptx::st_shared_v4(tile + Tile::offset(row(i), chunk(i)),
+                        cut_out(low[i - round], high[i - round], static_cast<int>(shift)));
     }
   }
-
- private:
-  static constexpr bool WHOLE_ROWS = THREADS % CHUNKS == 0;
-};
+}
 
 // The first producing warpgroup: all k-tiles of this CTA into the raw ring.
 template <class Config>
@@ -109,7 +81,7 @@ FASTGEMM_DEVICE void fetch_rows(const RingSm90<Config>& ring, const GemmParams& 
   using LoaderB = ShiftedTileLoader<typename Ring::RawB, WARPGROUP_THREADS>;
   // Groups of copies that are under way while the one before them is waited for.
   constexpr int AHEAD = Config::NUM_STAGES - 2;
-  const ShiftedOperand a = operand_a(p), b = operand_b(p);
+  const OperandView a = operand_a(p), b = operand_b(p);
   const u16 *lowest_a = a.lowest(), *lowest_b = b.lowest();
   RingPosition<Config::NUM_STAGES> ahead, at;
   int waiting = 0;
@@ -152,8 +124,7 @@ FASTGEMM_DEVICE void straighten_rows(const RingSm90<Config>& ring, const GemmPar
                                      const OperandMaps& a_maps, const OperandMaps& b_maps,
                                      u32 cta_rank, int thread) {
   using Ring = RingSm90<Config>;
-  using A = Straightener<typename Ring::RawA, typename Ring::A, Ring::STRAIGHTENERS * WARP_THREADS>;
-  using B = Straightener<typename Ring::RawB, typename Ring::B, Ring::STRAIGHTENERS * WARP_THREADS>;
+  constexpr int THREADS = Ring::STRAIGHTENERS * WARP_THREADS;
   const bool first_warp = ptx::warp_uniform(thread / WARP_THREADS) == 0;
   RingPosition<Config::NUM_STAGES> at;
   for_each_tile<Config>(p, cta_rank, [&](const TileIndex& index) {
@@ -172,11 +143,13 @@ FASTGEMM_DEVICE void straighten_rows(const RingSm90<Config>& ring, const GemmPar
       }
       ptx::mbarrier_wait(ring.raw_full(at.stage), at.lap);
       if constexpr (Config::SHIFT_A)
-        A::straighten(first_a, Config::A_MAJOR == Major::K ? p.a_m_stride : p.a_k_stride,
-                      ring.raw_a(at.stage), ring.a(at.stage), thread);
+        straighten<typename Ring::RawA, typename Ring::A, THREADS>(
+            first_a, Config::A_MAJOR == Major::K ? p.a_m_stride : p.a_k_stride,
+            ring.raw_a(at.stage), ring.a(at.stage), thread);
       if constexpr (Config::SHIFT_B)
-        B::straighten(first_b, Config::B_MAJOR == Major::K ? p.b_n_stride : p.b_k_stride,
-                      ring.raw_b(at.stage), ring.b(at.stage), thread);
+        straighten<typename Ring::RawB, typename Ring::B, THREADS>(
+            first_b, Config::B_MAJOR == Major::K ? p.b_n_stride : p.b_k_stride,
+            ring.raw_b(at.stage), ring.b(at.stage), thread);
       ptx::fence_proxy_async();  // wgmma reads what ordinary stores have written
       ptx::bar_warp_sync();
       if (thread % WARP_THREADS == 0) {

@@ -91,8 +91,7 @@ struct RingSm90 {
   // SM has registers for.
   static constexpr bool SHIFTS = Config::SHIFT_A || Config::SHIFT_B;
   static constexpr int PRODUCERS = SHIFTS ? 4 - CONSUMERS : 1;
-  static constexpr int PRODUCER_THREADS = PRODUCERS * WARPGROUP_THREADS;
-  static constexpr int THREADS = CONSUMERS * WARPGROUP_THREADS + PRODUCER_THREADS;
+  static constexpr int THREADS = (CONSUMERS + PRODUCERS) * WARPGROUP_THREADS;
   static constexpr int STRAIGHTENERS = (PRODUCERS - 1) * 4;  // warps
   static constexpr int STAGES = Config::NUM_STAGES;
 
@@ -117,6 +116,8 @@ struct RingSm90 {
   static constexpr int READ_BYTES =
       BYTES - B::BYTES + (64 - min_of(Config::WARP_M, 64)) * A::ROW_BYTES;
 
+  static constexpr int BARRIER_BYTES = (SHIFTS ? 4 : 2) * STAGES * 8;
+
   u32 base;      // of the first stage
   u32 barriers;  // full[STAGES], empty[STAGES]; with shifted rows raw_full and raw_empty too
 
@@ -128,7 +129,6 @@ struct RingSm90 {
   FASTGEMM_DEVICE u32 empty(int stage) const { return barriers + (STAGES + stage) * 8; }
   FASTGEMM_DEVICE u32 raw_full(int stage) const { return barriers + (2 * STAGES + stage) * 8; }
   FASTGEMM_DEVICE u32 raw_empty(int stage) const { return barriers + (3 * STAGES + stage) * 8; }
-  static constexpr int BARRIER_BYTES = (SHIFTS ? 4 : 2) * STAGES * 8;
 
   // full: the producer arrives once and announces the bytes, and with shifted rows each of the
   // warps that straighten them. empty: one lane of every warp that shares the block tile arrives,

@@ -33,13 +33,6 @@ FASTGEMM_DEVICE Chunk cut_out(const Chunk& low, const Chunk& high, int shift) {
   return chunk;
 }
 
-// The lowest of an operand's addresses: strides may be negative.
-FASTGEMM_DEVICE const u16* lowest(const void* operand, i64 outer, i64 outer_stride, i64 k,
-                                  i64 k_stride, i64 batch, i64 batch_stride) {
-  return static_cast<const u16*>(operand) + min_of<i64>(0, (outer - 1) * outer_stride) +
-         min_of<i64>(0, (k - 1) * k_stride) + min_of<i64>(0, (batch - 1) * batch_stride);
-}
-
 // Copies of 16 bytes move aligned chunks. A row of such a tile (OperandTile::SHIFTED) is therefore
 // those that hold it, and begins `shift` elements into the first of them:
 //
