@@ -89,9 +89,23 @@ def few_rows():
     return [Shape("few rows", m, n, k) for m in (2, 3, 4) for n, k in nk]
 
 
+def odd_rows():
+    """What the cost of rows that begin anywhere is fitted to: layers whose widths are no eights."""
+    tokens = [1, 4, 16, 32, 64, 100, 128, 192, 256, 300, 384, 512, 700, 1024, 2048]
+    dice = random.Random(11)
+    layers = set()
+    while len(layers) < 48:
+        m = dice.choice(tokens)
+        n, k = (256 * dice.randint(4, 112) - dice.randint(1, 7) for _ in range(2))
+        if n * k < 1.2e8 and 2 * m * n * k < 1.5e11:
+            layers.add((m, n, k))
+    return [Shape("odd rows", *s) for s in sorted(layers)]
+
+
 SUITES = {
     "all": square() + decode() + prefill() + thin() + odd(),
     "readme": square()[2:] + decode()[4:8] + prefill()[4:8] + thin()[1:3] + odd(),
     "planner": planner() + few_rows() + decode() + prefill()[:4] + large() + thin() + odd(),
+    "odd_rows": odd_rows(),
     "smoke": [Shape("square", 512, 512, 512), Shape("odd", 77, 129, 65)],
 }

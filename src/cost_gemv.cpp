@@ -59,7 +59,10 @@ Cost gemv_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
                                                                : a_scattered ? 40.0
                                                                              : 3.5);
   const double row = (8 + 10.0 / cols) * (a_scattered ? 9 : 1) + (a_cut ? 206.0 / cols : 0);
-  const double instructions = 10 + unaligned + (tensor ? of_rows : 8 + c.block_m * row);
+  // Chunks of unaligned rows that reach into the last step are checked one by one.
+  const double steps = static_cast<double>(ceil_div(p.k, c.block_k));
+  const double instructions =
+      10 + unaligned * (1 + 1.2 / steps) + (tensor ? of_rows : 8 + c.block_m * row);
   r.tensor_us = b_bytes / 16 * instructions / 128 / cycles_per_us;
   // Several rows are added up apart, between lanes and warps.
   r.overhead_us = (c.dependent_launch ? 1.0 : 2.0) + (tensor          ? 0.9 + 0.08 * r.dram_us

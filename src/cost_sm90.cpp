@@ -38,24 +38,29 @@ double readers_of_longer(const KernelConfig& c, const GemmProblem& p) {
   return static_cast<double>(readers);
 }
 
+bool shifts(const KernelConfig& c) { return c.shift_a || c.shift_b; }
+
 // Cycles that a k-tile takes on its way through both rings where rows are shifted: by one warpgroup
-// that fetches its 16-byte chunks and one or two that straighten them. Rows whose chunks do not
-// divide that warpgroup's threads into eights of rows are fetched with more instructions.
+// that fetches its 16-byte chunks and one or two, what the consumers of a k-tile leave, that
+// straighten them. Rows whose chunks do not divide the fetching warpgroup's threads into eights of
+// rows take more instructions.
 double shifting_cycles(const KernelConfig& c) {
-  if (!c.shift_a && !c.shift_b) return 0;
+  if (!shifts(c)) return 0;
+  const int consumers = c.ping_pong ? 1 : c.consumers();
   const auto cycles_of = [&](bool shifted, Major major, int block) {
     const int full = (major == Major::k ? c.block_k : block) / 8;
     const bool steady = warpgroup % full == 0 && warpgroup / full % 8 == 0;
-    const double chunks = shifted ? block * c.block_k / 8.0 : 0;
-    return chunks * ((steady ? 0.42 : 0.8) + 0.2 / (3 - c.consumers()));
+    const double chunks = block * c.block_k / 8.0;
+    return shifted ? 72 + chunks * ((steady ? 0.557 : 1.153) + 0.165 / (3 - consumers)) : 0;
   };
-  return 290 + cycles_of(c.shifts_rows_of_a(), c.a_major, c.block_m) +
-         cycles_of(c.shifts_rows_of_b(), c.b_major, c.block_n) + 1330.0 / (c.num_stages - 1);
+  return 197 + cycles_of(c.shifts_rows_of_a(), c.a_major, c.block_m) +
+         cycles_of(c.shifts_rows_of_b(), c.b_major, c.block_n) + 906.0 / (c.num_stages - 1);
 }
 
 }  // namespace
 
-Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw,
+               double repack_us) {
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
   const int resident = std::max(1, ctas_per_sm(c, hw));
@@ -76,21 +81,23 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double passes = 128.0 / c.swizzle_bytes;
   const double shared = (tile_bytes * passes + fragment_bytes) / 128;
   // Barriers and the start of the products, or, where the ring does not hold all k-tiles anyway,
-  // what it leaves of a fetch's latency.
+  // what it leaves of a fetch's latency. shifting_cycles() has its own.
   const double chain = 109.0 + c.block_k / 16 * 33.0;
   const double fetch_latency = 2025.0 / std::max(c.num_stages - 1, 1);
   // Requests of several SMs for a line reach L2 as one where they come at about the same time.
-  // Those of CTAs that share K hardly ever do: twice as many reads of L2 were counted. With
-  // multicast a shared operand leaves L2 once for the cluster, which saves half of what its way to
-  // two SMs takes; but not of the shorter operand, whose many readers have their requests merged
-  // anyway, while the pair waits for its slower CTA.
-  const double unmerged = c.cluster_k > 1 ? 4.0 : 1.0;
+  // Those of CTAs that share K hardly ever do: twice as many reads of L2 were counted. Those of
+  // CTAs that shift rows never: each waits for its own chunks. With multicast a shared operand
+  // leaves L2 once for the cluster, which saves half of what its way to two SMs takes; but not of
+  // the shorter operand, whose many readers have their requests merged anyway, while the pair waits
+  // for its slower CTA.
+  const double l2_bytes_per_cycle = shifts(c) ? 35.7 : c.cluster_k > 1 ? 63 : 253;
   const bool shares_longer = c.cluster_n > 1 ? p.m >= p.n : p.n >= p.m;
   const bool pair = c.multicast && c.cluster_m * c.cluster_n > 1;
   const auto shared_by = [&](int ctas) { return pair && ctas > 1 && shares_longer ? 0.75 : 1.0; };
-  const double latency =
-      (tiles_of_busiest_sm * k_tiles <= c.num_stages ? chain : std::max(chain, fetch_latency)) *
-      (pair && !shares_longer ? 1.15 : 1.0);
+  const double latency = (shifts(c) || tiles_of_busiest_sm * k_tiles <= c.num_stages
+                              ? chain
+                              : std::max(chain, fetch_latency)) *
+                         (pair && !shares_longer ? 1.15 : 1.0);
   // Rows of a k-tile that do not begin with a line of 128 bytes touch two, and L2 then takes seven
   // times as long. Rows that do not exist are not fetched.
   const auto fetched_rows = [](int block, std::int64_t extent, Major major, std::int64_t pitch,
@@ -103,7 +110,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
            shared_by(c.cluster_n) +
        fetched_rows(c.block_n, p.n, c.b_major, p.b.col_stride, c.shifts_rows_of_b()) *
            shared_by(c.cluster_m)) *
-      c.block_k * in_size * unmerged;
+      c.block_k * in_size;
 
   Cost r;
   const double k_tiles_of_busiest_sm = tiles_of_busiest_sm * k_tiles;
@@ -112,7 +119,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   r.shared_us = k_tiles_of_busiest_sm * shared / cycles_per_us;
   r.latency_us = rounds * k_tiles * latency / cycles_per_us;
   r.copy_us = k_tiles_of_busiest_sm * shifting_cycles(c) / cycles_per_us;
-  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / 253 / cycles_per_us;
+  r.l2_us = k_tiles_of_busiest_sm * fetched_bytes / l2_bytes_per_cycle / cycles_per_us;
   // 0.874 of the data sheet's rate; SMs without a tile in the last wave leave a part of theirs
   // unused, and CTAs that fetch the same bytes get in each other's way.
   const double idle = std::max(tiles_of_busiest_sm * hw.sms / tiles, 1.0);
@@ -130,18 +137,18 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const double between = c.ping_pong ? std::max(stores - hiding, 0.0) : stores;
   const double exposed = (rounds - 1) * between / cycles_per_us / (resident > 1 ? 2 : 1);
   // Launch, the first fetch and the last stores. CTAs that share K store their columns in shares:
-  // in short rows, but of D by swapped operands.
+  // in short rows, but of D by swapped operands. The first rows that are shifted pass two rings.
   const bool short_rows = c.cluster_k > 1 && (!c.swap_ab || c.finishes_apart());
   r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
                   (c.cluster_m * c.cluster_n > 1 ? 0.05 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
-                  (short_rows ? 1.0 : 0.0) + epilogue / cycles_per_us;
-  // The second kernel: a thread's loads four at a time, and all partial sums through L2, where many
-  // get in each other's way, against the grain of D where the operands are swapped. Its CTAs find
-  // no room beside those with two consumers, which take all registers.
+                  (short_rows ? 1.0 : 0.0) + (shifts(c) ? 0.8 : 0.0) + epilogue / cycles_per_us;
+  // The second kernel: a thread's loads four at a time, and all partial sums through L2: where the
+  // operands are swapped against the grain of D, and many get in each other's way. Its CTAs find no
+  // room beside those with two consumers, which take all registers.
   if (c.finishes_apart()) {
     const double loads = static_cast<double>(ceil_div(c.split_k, 4 << reduce_lane_bits(p, c)));
     const double sums = static_cast<double>(workspace_bytes(p, c)) / (hw.sms * 18 * cycles_per_us);
-    r.reduce_us = 0.5 + 0.5 * loads + (c.swap_ab ? 3.8 : 1.8) * sums + 0.6 * sums * sums +
+    r.reduce_us = 0.5 + 0.5 * loads + (c.swap_ab ? (4.4 + 0.9 * sums) * sums : 2.4 * sums) +
                   (c.consumers() > 1 ? 1.6 : 0.0);
   }
   // A prefetching kernel has its first k-tiles in L2 when it may begin. Stores that ping-pong
@@ -152,7 +159,8 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0) * std::pow(r.tensor_us / longest, 4);
   const double gain = (c.ping_pong ? 1 - 0.08 * long_lived : 1) * (c.prefetch ? 0.964 : 1);
   const double main_loop = std::max(overlapped(causes) * gain, longest);
-  const double at_full_clock = main_loop + exposed + r.overhead_us + r.reduce_us;
+  r.repack_us = repack_us;
+  const double at_full_clock = repack_us + main_loop + exposed + r.overhead_us + r.reduce_us;
   // Products that keep the Tensor Cores busy run into the card's power limit, and its clock gives
   // way: a kernel that wastes less time between products is hardly faster then, one that multiplies
   // less is (measured on an H200).

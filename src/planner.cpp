@@ -20,13 +20,12 @@ constexpr std::int64_t most_gemv_k = std::int64_t{1} << 30;
 std::vector<Family> families_for(const GemmProblem& p, const ProblemTraits& traits,
                                  const ArchSpec& arch, const GemmConfig& wish) {
   if (wish.family) return {*wish.family};
-  const bool vector = std::min(p.m, p.n) == 1;  // gemv reads rows that begin anywhere, too
   std::vector<Family> families = {Family::sm80};
   if (!arch.cp_async || !arch.mma_m16n8k16)
     families = {arch.ldmatrix ? Family::sm75 : Family::sm70};
   else if (arch.tma_wgmma &&
-           !refuse_tma(p, traits, !vector && traits.shifts_a() && wish.shift_a.value_or(true),
-                       !vector && traits.shifts_b() && wish.shift_b.value_or(true)))
+           !refuse_tma(p, traits, traits.shifts_a() && wish.shift_a.value_or(true),
+                       traits.shifts_b() && wish.shift_b.value_or(true)))
     families = {Family::sm90, Family::sm80};
   if (std::min(p.m, p.n) <= few_rows) families.push_back(Family::gemv);
   return families;
@@ -58,7 +57,6 @@ std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, const GemmProblem& 
     for (Tiling& t : tilings) t.shift = true;
   }
   if (family != Family::sm80) return tilings;
-  if (std::min(p.m, p.n) == 1) return tilings;  // gemv reads them in aligned chunks too
   const std::size_t count = tilings.size();
   for (std::size_t i = 0; i < count; ++i) {
     tilings.push_back(tilings[i]);
@@ -103,9 +101,7 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
       if (c.refused.empty() && family == Family::gemv && p.k > most_gemv_k)
         c.refused = "family gemv counts k to 2^30";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
-      if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
-      c.cost.repack_us = repack.us;
-      c.cost.total_us += repack.us;
+      if (c.refused.empty()) c.cost = cost(c.kernel, p, hw, repack.us);
       all.push_back(std::move(c));
     }
   }

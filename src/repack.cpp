@@ -78,7 +78,7 @@ double operand_us(const Rows& r, const HardwareSpec& hw) {
   // elements at a fifth of it.
   const double bytes = 4.0 * static_cast<double>(r.matrices) * static_cast<double>(r.rows) *
                        static_cast<double>(r.cols);
-  return bytes / (0.85 * hw.dram_gbps * 1e3) * (r.col_stride == 1 ? 1 : 5);
+  return bytes / (0.87 * hw.dram_gbps * 1e3) * (r.col_stride == 1 ? 1 : 5);
 }
 
 }  // namespace
@@ -156,7 +156,7 @@ double repack_us(const GemmProblem& p, Repack which, const HardwareSpec& hw) {
   if (!which.any()) return 0;
   const double copies =
       (which.a ? operand_us(rows_of_a(p), hw) : 0) + (which.b ? operand_us(rows_of_b(p), hw) : 0);
-  return 4.0 + copies;
+  return 2.0 + copies;
 }
 
 }  // namespace fastgemm

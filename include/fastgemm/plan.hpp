@@ -35,8 +35,8 @@ struct FASTGEMM_API GemmConfig {
   std::optional<bool> staged_stores;  // D goes through shared memory, not straight from registers
   // A or B is first copied into a workspace, in 16-byte aligned rows of whole 128-byte lines.
   std::optional<bool> repack_a, repack_b;
-  // Family sm80. Rows of A or B that begin anywhere are read in aligned chunks of 16 bytes, and its
-  // fragments gathered from these.
+  // Families sm80 and sm90. Rows of A or B that begin anywhere are read in aligned chunks of 16
+  // bytes; sm80 gathers its fragments from these, sm90 straightens the rows in shared memory.
   std::optional<bool> shift_a, shift_b;
   // Family sm90. Swapped operands: D^T = B^T A^T, rows and columns of D change sides.
   std::optional<bool> swap_ab;

@@ -178,9 +178,9 @@ TEST(Planner, VectorsAreStreamedPastTheTensorCores) {
 // Their operands may lie anyhow: nothing is copied.
 TEST(Planner, VectorsAreStreamedFromWhereverTheyLie) {
   for (const char* layout : {"nn", "nt"})
-    for (const auto& [n, k] : {std::pair{4095, 4095}, {4096, 4095}, {4095, 4096}}) {
+    for (const auto& [n, k] : {std::pair{4095, 4095}, {4096, 4095}, {4095, 4096}, {2047, 1023}}) {
       const Plan p = plan(packed_problem(1, n, k, DType::bf16, layout), hardware("H200"));
-      EXPECT_EQ(p.kernel.family, Family::gemv) << p.str();
+      EXPECT_TRUE(p.kernel.family == Family::gemv || p.kernel.shift_b) << p.str();
       EXPECT_FALSE(p.kernel.repack_a || p.kernel.repack_b) << p.str();
     }
 }

@@ -9,7 +9,7 @@ GemmProblem odd_weights(std::int64_t tokens) {
 }
 
 TEST(Shifting, WeightsOfOddDepthAreShiftedForAFewTokens) {
-  for (int tokens : {4, 16, 32, 64}) {
+  for (int tokens : {1, 4, 16, 32, 64}) {
     const Plan p = plan(odd_weights(tokens), hardware("H200"));
     EXPECT_TRUE(p.kernel.shift_b && !p.kernel.repack_b) << p.str();
     EXPECT_EQ(p.kernel.b_copy_bytes, 16) << p.str();
@@ -27,14 +27,22 @@ TEST(Shifting, WeightsOfOddWidthToo) {
 }
 
 // A warpgroup's instructions shift them once for each row of block tiles.
-TEST(Shifting, ThousandsOfTokensPayForACopyAndOneIsStreamed) {
+TEST(Shifting, ThousandsOfTokensPayForACopy) {
   for (int tokens : {128, 256, 512, 4096}) {
     const Plan p = plan(odd_weights(tokens), hardware("H200"));
     EXPECT_EQ(p.kernel.family, Family::sm90) << p.str();
     EXPECT_EQ(p.kernel.repack_b, tokens == 4096) << p.str();
     EXPECT_EQ(p.kernel.shift_b, tokens != 4096) << p.str();
   }
-  EXPECT_EQ(plan(odd_weights(1), hardware("H200")).kernel.family, Family::gemv);
+}
+
+// So that each of few weights is shifted once, whole columns of tokens share K.
+TEST(Shifting, WeightsOfFewTilesAreShiftedOnceForTwoHundredTokens) {
+  for (const auto& [layout, n, k] : {std::tuple{"nt", 4096, 14335}, {"nn", 4095, 14336}}) {
+    const Plan p = plan(packed_problem(256, n, k, DType::bf16, layout), hardware("H200"));
+    EXPECT_TRUE(p.kernel.shift_b && p.kernel.block_m == 256) << p.str();
+    EXPECT_GT(p.kernel.split_k * p.kernel.cluster_k, 1) << p.str();
+  }
 }
 
 // A copy of it is soon made.
