@@ -75,7 +75,9 @@ HardwareSpec ask_device(int ordinal) {
 
   spec.name = name;
   spec.sms = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, fallback.sms);
-  const int khz = ask(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0);
+  // The cost models are fitted with the rates of a card's row; a driver names a clock above those
+  // that products run at.
+  const int khz = card ? 0 : ask(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0);
   spec.clock_ghz = khz ? khz * 1e-6 : fallback.clock_ghz;
   const int l2 = ask(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0);
   spec.l2_bytes = l2 ? l2 : fallback.l2_bytes;
