@@ -15,12 +15,10 @@ double least_bytes(const GemmProblem& p) {
   return input_bytes(p) + outputs * (p.has_c() ? 2 : 1) * static_cast<double>(p.batch);
 }
 
-Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw, double repack_us) {
-  if (c.family == Family::sm90) return sm90_cost(c, p, hw, repack_us);
-  Cost r = c.family == Family::gemv ? gemv_cost(c, p, hw) : mma_sync_cost(c, p, hw);
-  r.repack_us = repack_us;
-  r.total_us += repack_us;
-  return r;
+Cost cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
+  return c.family == Family::gemv   ? gemv_cost(c, p, hw)
+         : c.family == Family::sm90 ? sm90_cost(c, p, hw)
+                                    : mma_sync_cost(c, p, hw);
 }
 
 }  // namespace fastgemm

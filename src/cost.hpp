@@ -7,9 +7,8 @@ namespace fastgemm {
 
 Cost gemv_cost(const KernelConfig& kernel, const GemmProblem& problem,
                const HardwareSpec& hardware);
-// The GPU recovers from its power limit while it repacks, so this one has to know.
-Cost sm90_cost(const KernelConfig& kernel, const GemmProblem& problem, const HardwareSpec& hardware,
-               double repack_us);
+Cost sm90_cost(const KernelConfig& kernel, const GemmProblem& problem,
+               const HardwareSpec& hardware);
 // Families sm70, sm75 and sm80.
 Cost mma_sync_cost(const KernelConfig& kernel, const GemmProblem& problem,
                    const HardwareSpec& hardware);

@@ -59,8 +59,7 @@ double shifting_cycles(const KernelConfig& c) {
 
 }  // namespace
 
-Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw,
-               double repack_us) {
+Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& hw) {
   const double cycles_per_us = hw.clock_ghz * 1e3;
   const double in_size = 2, out_size = static_cast<double>(size_of(p.d.dtype));
   const int resident = std::max(1, ctas_per_sm(c, hw));
@@ -159,8 +158,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
       std::clamp((r.tensor_us - 30) / 120, 0.0, 1.0) * std::pow(r.tensor_us / longest, 4);
   const double gain = (c.ping_pong ? 1 - 0.08 * long_lived : 1) * (c.prefetch ? 0.964 : 1);
   const double main_loop = std::max(overlapped(causes) * gain, longest);
-  r.repack_us = repack_us;
-  const double at_full_clock = repack_us + main_loop + exposed + r.overhead_us + r.reduce_us;
+  const double at_full_clock = main_loop + exposed + r.overhead_us + r.reduce_us;
   // Products that keep the Tensor Cores busy run into the card's power limit, and its clock gives
   // way: a kernel that wastes less time between products is hardly faster then, one that multiplies
   // less is (measured on an H200).

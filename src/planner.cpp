@@ -101,7 +101,9 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
       if (c.refused.empty() && family == Family::gemv && p.k > most_gemv_k)
         c.refused = "family gemv counts k to 2^30";
       if (c.refused.empty() && no_tma_stores && c.kernel.tma_stores) c.refused = no_tma_stores;
-      if (c.refused.empty()) c.cost = cost(c.kernel, p, hw, repack.us);
+      if (c.refused.empty()) c.cost = cost(c.kernel, p, hw);
+      c.cost.repack_us = repack.us;
+      c.cost.total_us += repack.us;
       all.push_back(std::move(c));
     }
   }

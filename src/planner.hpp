@@ -139,8 +139,6 @@ std::int64_t clusters_at_once(const KernelConfig& kernel, const HardwareSpec& ha
 std::int64_t grid_size(const KernelConfig& kernel, const GemmProblem& problem,
                        const HardwareSpec& hardware);
 
-// Of the kernel and of the copies that it needs, which take `repack_us`.
-Cost cost(const KernelConfig& kernel, const GemmProblem& problem, const HardwareSpec& hardware,
-          double repack_us);
+Cost cost(const KernelConfig& kernel, const GemmProblem& problem, const HardwareSpec& hardware);
 
 }  // namespace fastgemm
