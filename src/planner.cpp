@@ -48,7 +48,7 @@ std::string refuse_columns(const GemmProblem& p, const KernelConfig& k) {
 
 // Rows that begin anywhere: family sm90 shifts them, in CTAs that share no tiles with others; sm80
 // reads them piecemeal or shifts them: each tile for both.
-std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, const GemmProblem& p, Family family,
+std::vector<Tiling> with_shifts(std::vector<Tiling> tilings, Family family,
                                 const ProblemTraits& traits) {
   if (!traits.shifts_a() && !traits.shifts_b()) return tilings;
   if (family == Family::sm90) {
@@ -80,7 +80,7 @@ void add_candidates(std::vector<Candidate>& all, const GemmProblem& p, const Rep
   for (const Strategy& s : strategy_list()) {
     if (wish.strategy && *wish.strategy != s.name) continue;
     if (s.gemv != (family == Family::gemv)) continue;
-    for (const Tiling& t : with_shifts(s.propose(p, hw, family), p, family, traits)) {
+    for (const Tiling& t : with_shifts(s.propose(p, hw, family), family, traits)) {
       Candidate c;
       c.strategy = s.name;
       c.kernel = complete(t, family, swap_ab, p, traits, hw, wish);

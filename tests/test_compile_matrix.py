@@ -236,7 +236,7 @@ def expect_no_faults(arch, kernels, most_code_bytes):
 def test_picks_keep_to_their_plan(build_all, nvrtc, arch):
     kernels = build_all(nvrtc, [(arch, shape, GemmConfig()) for shape in SHAPES])
     cc = int(arch[3:])
-    expect_no_faults(arch, kernels, (56 if cc < 100 else 64) * 1024)  # of sm_100 on: code twice
+    expect_no_faults(arch, kernels, (56 if cc < 100 else 68) * 1024)  # of sm_100 on: code twice
     families = {"sm90", "sm80"} if cc == 90 else {"sm" + arch[3:] if cc < 80 else "sm80"}
     assert {got["family"] for got in kernels} == families | {"gemv"}
     assert len({got["name"] for got in kernels}) >= 8
