@@ -86,7 +86,7 @@ std::string refuse_shape_sm90(const KernelConfig& k) {
   if (k.ping_pong && !k.persistent)
     return "ping_pong needs persistent: with one block tile, the second warpgroup had none";
   if (k.prefetch && !k.dependent_launch) return "prefetch needs dependent_launch";
-  if (k.shift_a || k.shift_b) {
+  if (k.shifts()) {
     if (k.consumers() > 2)
       return "shift_a and shift_b need one or two consumer warpgroups: others fetch and straighten "
              "rows";
@@ -131,7 +131,7 @@ bool has_sm90_knobs(const KernelConfig& k) {
 }
 
 std::string refuse_shift(const KernelConfig& k) {
-  if (!k.shift_a && !k.shift_b) return {};
+  if (!k.shifts()) return {};
   if (k.family != Family::sm80 && k.family != Family::sm90)
     return std::string("shift_a and shift_b are knobs of families sm80 and sm90: family ") +
            name(k.family) + " reads rows as they lie";

@@ -62,8 +62,7 @@ std::string kernel_name(const KernelConfig& k) {
   if (k.swap_ab) s += "_swapped";
   if (k.repack_a || k.repack_b)
     s += std::string("_repack") + (k.repack_a ? "a" : "") + (k.repack_b ? "b" : "");
-  if (k.shift_a || k.shift_b)
-    s += std::string("_shift") + (k.shift_a ? "a" : "") + (k.shift_b ? "b" : "");
+  if (k.shifts()) s += std::string("_shift") + (k.shift_a ? "a" : "") + (k.shift_b ? "b" : "");
   if (k.tma_stores) s += "_tmastores";
   if (k.dependent_launch) s += k.prefetch ? "_pdl_prefetch" : "_pdl";
   if (!k.swizzle && k.family != Family::gemv) s += "_plain";

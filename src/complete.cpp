@@ -25,12 +25,12 @@ void choose_warp_tile(KernelConfig& k, const GemmProblem& p, const HardwareSpec&
   // Both operands transposed on the way from shared memory: their addresses take registers too, and
   // so do elements that are gathered.
   const bool transposes_both = k.a_major == Major::mn && k.b_major == Major::mn;
-  const bool gathers = k.shift_a || k.shift_b;
-  const int most_accumulators = k.family == Family::sm80 && !transposes_both && !gathers ? 128 : 64;
+  const int most_accumulators =
+      k.family == Family::sm80 && !transposes_both && !k.shifts() ? 128 : 64;
   // A warp waits for the elements that it gathers, and others are needed meanwhile.
   const std::int64_t ctas = ceil_div(p.m, std::max(k.block_m, 1)) *
                             ceil_div(p.n, std::max(k.block_n, 1)) * p.batch * k.split_k;
-  const int fewest_warps = gathers && ctas <= hw.sms ? 8 : 4;
+  const int fewest_warps = k.shifts() && ctas <= hw.sms ? 8 : 4;
   double best = 1e30;
   for (int m = 16; m <= std::min(k.block_m, 128); m += 16)
     for (int n = 16; n <= std::min(k.block_n, 128); n += 16) {
@@ -61,7 +61,7 @@ int choose_stages(KernelConfig k, const GemmProblem& p, const HardwareSpec& hw) 
   const std::int64_t ctas_of_sm = ceil_div(ctas, hw.sms);
   const int wanted = k.family == Family::sm90
                          ? launch_ctas_per_sm(k)
-                         : std::max(1, (k.shift_a || k.shift_b ? 16 : 8) * 32 / k.threads());
+                         : std::max(1, (k.shifts() ? 16 : 8) * 32 / k.threads());
   const auto resident = static_cast<int>(std::clamp<std::int64_t>(ctas_of_sm, 1, wanted));
   const int room = std::min(hw.arch.shared_per_block,
                             hw.arch.shared_per_sm / resident - hw.arch.shared_reserved);

@@ -122,8 +122,7 @@ std::string KernelConfig::str() const {
   if (swap_ab) s += ", operands swapped";
   if (repack_a || repack_b)
     s += std::string(", ") + (repack_a ? repack_b ? "A and B" : "A" : "B") + " repacked";
-  if (shift_a || shift_b)
-    s += std::string(", ") + (shift_a ? shift_b ? "A and B" : "A" : "B") + " shifted";
+  if (shifts()) s += std::string(", ") + (shift_a ? shift_b ? "A and B" : "A" : "B") + " shifted";
   if (tma_stores) s += ", TMA stores";
   if (dependent_launch) s += prefetch ? ", dependent launch with prefetch" : ", dependent launch";
   if (!swizzle && family != Family::gemv) s += ", no swizzle";
@@ -136,7 +135,7 @@ std::string KernelConfig::str() const {
 
 int KernelConfig::threads() const {
   if (family == Family::sm90)
-    return (shift_a || shift_b ? 4 : consumers() + 1) * warpgroup;  // device/ring_sm90.cuh
+    return (shifts() ? 4 : consumers() + 1) * warpgroup;  // device/ring_sm90.cuh
   if (family == Family::gemv) return block_n / warp_n * (block_k / gemv_warp_k(*this)) * 32;
   return block_m / warp_m * (block_n / warp_n) * 32;
 }
@@ -175,7 +174,7 @@ int shared_bytes(const KernelConfig& c) {
                      c.num_stages;
   const int ring = sm90 ? static_cast<int>(ceil_div(stages, 1024)) * 1024 : stages;
   if (sm90) {
-    const int barriers = (c.shift_a || c.shift_b ? 4 : 2) * c.num_stages * 8;
+    const int barriers = (c.shifts() ? 4 : 2) * c.num_stages * 8;
     const int consumers = c.consumers();
     const int store_panels = 2 * std::min(finished_cols(c) / (c.gate_along_n() ? 2 : 1), 64) * 64 *
                              2;  // of a warpgroup, device/epilogue_sm90.cuh
@@ -237,7 +236,7 @@ int register_limit(const KernelConfig& c, const HardwareSpec& hw) {
   if (c.family != Family::sm90) return hw.arch.registers_per_thread;
   const int consumers = c.consumers();
   // device/gemm_kernel_sm90.cuh
-  if (c.shift_a || c.shift_b) return consumers == 1 ? 200 : 168;
+  if (c.shifts()) return consumers == 1 ? 200 : 168;
   return consumers == 1 ? hw.arch.registers_per_thread : consumers == 2 ? 232 : 152;
 }
 

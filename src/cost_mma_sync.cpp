@@ -44,15 +44,17 @@ Cost mma_sync_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSp
       (tile_bytes + fragment_bytes * (c.swizzle ? 1 : 4)) / 128 +
       elements_of_row / 32 *
           (gathered_a * gather_cycles(c.a_major) + gathered_b * gather_cycles(c.b_major));
-  const double chunks_of_row = c.block_k / 8.0 / 32 / 4;
-  const double copies_a = c.block_m * chunks_of_row * copy_instructions(c.a_copy_bytes, c.shift_a);
-  const double copies_b = c.block_n * chunks_of_row * copy_instructions(c.b_copy_bytes, c.shift_b);
+  const auto copies_of = [&](int block, int copy_bytes, bool shift) {
+    return block * c.block_k / 8.0 / 32 / 4 * copy_instructions(copy_bytes, shift);
+  };
+  const double copies_a = copies_of(c.block_m, c.a_copy_bytes, c.shift_a);
+  const double copies_b = copies_of(c.block_n, c.b_copy_bytes, c.shift_b);
   const double copies = copies_a + copies_b;
-  // Copies of 4 or 8 bytes write to shared memory one by one, in the way of all else that does
-  // (measured on an H200).
-  const auto pieces = [](int copy_bytes) { return copy_bytes == 4 || copy_bytes == 8; };
-  const double narrow =
-      2.6 * ((pieces(c.a_copy_bytes) ? copies_a : 0) + (pieces(c.b_copy_bytes) ? copies_b : 0));
+  // Nothing hides copies of 4 or 8 bytes, and they take longer than their issue (measured on an
+  // H200).
+  const auto in_pieces = [](int copy_bytes) { return copy_bytes == 4 || copy_bytes == 8; };
+  const double unhidden = 2.6 * ((in_pieces(c.a_copy_bytes) ? copies_a : 0) +
+                                 (in_pieces(c.b_copy_bytes) ? copies_b : 0));
   // A k-tile takes no less than its chain of fragment loads and products, nor than the ring hides
   // of a fetch.
   const double fetch_latency = c.family == Family::sm80 ? 900 : 1200;
@@ -103,7 +105,7 @@ Cost mma_sync_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSp
   // What hides behind the slowest still costs a part of it, and the main loop reaches four fifths
   // of these rates (measured on an H200).
   const double busy = std::max({r.tensor_us, r.shared_us, r.copy_us, r.latency_us}) + exposed +
-                      tiles_of_busiest_sm * k_tiles * narrow / cycles_per_us;
+                      tiles_of_busiest_sm * k_tiles * unhidden / cycles_per_us;
   r.total_us = r.reduce_us + r.overhead_us + 0.15 * (r.shared_us + r.l2_us) +
                1.25 * std::max({busy, r.l2_us, r.dram_us});
   return r;

@@ -38,14 +38,12 @@ double readers_of_longer(const KernelConfig& c, const GemmProblem& p) {
   return static_cast<double>(readers);
 }
 
-bool shifts(const KernelConfig& c) { return c.shift_a || c.shift_b; }
-
 // Cycles that a k-tile takes on its way through both rings where rows are shifted: by one warpgroup
 // that fetches its 16-byte chunks and one or two, what the consumers of a k-tile leave, that
 // straighten them. Rows whose chunks do not divide the fetching warpgroup's threads into eights of
 // rows take more instructions.
 double shifting_cycles(const KernelConfig& c) {
-  if (!shifts(c)) return 0;
+  if (!c.shifts()) return 0;
   const int consumers = c.ping_pong ? 1 : c.consumers();
   const auto cycles_of = [&](bool shifted, Major major, int block) {
     const int full = (major == Major::k ? c.block_k : block) / 8;
@@ -89,11 +87,11 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   // leaves L2 once for the cluster, which saves half of what its way to two SMs takes; but not of
   // the shorter operand, whose many readers have their requests merged anyway, while the pair waits
   // for its slower CTA.
-  const double l2_bytes_per_cycle = shifts(c) ? 35.7 : c.cluster_k > 1 ? 63 : 253;
+  const double l2_bytes_per_cycle = c.shifts() ? 35.7 : c.cluster_k > 1 ? 63 : 253;
   const bool shares_longer = c.cluster_n > 1 ? p.m >= p.n : p.n >= p.m;
   const bool pair = c.multicast && c.cluster_m * c.cluster_n > 1;
   const auto shared_by = [&](int ctas) { return pair && ctas > 1 && shares_longer ? 0.75 : 1.0; };
-  const double latency = (shifts(c) || tiles_of_busiest_sm * k_tiles <= c.num_stages
+  const double latency = (c.shifts() || tiles_of_busiest_sm * k_tiles <= c.num_stages
                               ? chain
                               : std::max(chain, fetch_latency)) *
                          (pair && !shares_longer ? 1.15 : 1.0);
@@ -140,7 +138,7 @@ Cost sm90_cost(const KernelConfig& c, const GemmProblem& p, const HardwareSpec& 
   const bool short_rows = c.cluster_k > 1 && (!c.swap_ab || c.finishes_apart());
   r.overhead_us = (c.dependent_launch ? 2.33 : 3.33) +
                   (c.cluster_m * c.cluster_n > 1 ? 0.05 : 0.0) + (c.cluster_k > 2 ? 0.32 : 0.0) +
-                  (short_rows ? 1.0 : 0.0) + (shifts(c) ? 0.8 : 0.0) + epilogue / cycles_per_us;
+                  (short_rows ? 1.0 : 0.0) + (c.shifts() ? 0.8 : 0.0) + epilogue / cycles_per_us;
   // The second kernel: a thread's loads four at a time, and all partial sums through L2: where the
   // operands are swapped against the grain of D, and many get in each other's way. Its CTAs find no
   // room beside those with two consumers, which take all registers.

@@ -127,15 +127,15 @@ Tilings split_k_tiles(const GemmProblem& p, const HardwareSpec& hw, Family famil
     }
   };
   const bool sm90 = family == Family::sm90, m_major = p.a.col_stride != 1;
-  // A few tokens whose weights neither the TMA nor 16-byte reads take as they lie.
-  const bool straightens_b = traits_of(p).shifts_b(), few = p.m <= 32 && straightens_b;
+  // Weights that neither the TMA nor 16-byte reads take as they lie, and few tokens beside them.
+  const bool shifts_b = traits_of(p).shifts_b(), few = p.m <= 32 && shifts_b;
   for (int block_m : {16, 32, 48, 64, 128, 256})
     for (int block_n : {16, 32, 48, 64, 96, 128, 256}) {
       if (!sm90 && (block_m < (few ? 16 : 64) || block_n == 48 || block_n == 96 || block_n == 256))
         continue;
       if (sm90 && block_m < 64 && (m_major || block_m == 16)) continue;
-      // Straightened once for up to 256 rows of A.
-      if (block_m > 128 && !(sm90 && straightens_b && block_n <= 128)) continue;
+      // So many rows of A pay where each row of B is straightened once for all of them.
+      if (block_m > 128 && !(sm90 && shifts_b && block_n <= 128)) continue;
       // Half of a tile is not left empty.
       if (block_m > 64 && block_m >= 2 * p.m) continue;
       if (block_n > 16 && block_n >= 2 * p.n) continue;

@@ -171,8 +171,9 @@ def faults_of(arch, got, most_code_bytes):
     if any(shifts):  # gathered element by element, or straightened
         most_code_bytes += (6 if int(arch[3:]) < 100 else 24) * 1024
         most_code_bytes += 6 * 1024 if got["family"] == "sm90" else 0
-    elif got["config"].split_k > 1 and (got["config"].repack_a or got["config"].repack_b):
-        most_code_bytes += 6 * 1024  # three kernels
+    elif got["config"].repack_a or got["config"].repack_b:  # two kernels, or three
+        two = 4 if int(arch[3:]) >= 100 else 0
+        most_code_bytes += (6 if got["config"].split_k > 1 else two) * 1024
     if got["spill_bytes"]:
         faults.append(f"{got['spill_bytes']} bytes spilled")
     if not 0 < got["registers"] <= 255 or got["registers"] * got["threads"] > 65536:
@@ -236,7 +237,7 @@ def expect_no_faults(arch, kernels, most_code_bytes):
 def test_picks_keep_to_their_plan(build_all, nvrtc, arch):
     kernels = build_all(nvrtc, [(arch, shape, GemmConfig()) for shape in SHAPES])
     cc = int(arch[3:])
-    expect_no_faults(arch, kernels, (56 if cc < 100 else 68) * 1024)  # of sm_100 on: code twice
+    expect_no_faults(arch, kernels, (56 if cc < 100 else 64) * 1024)  # of sm_100 on: code twice
     families = {"sm90", "sm80"} if cc == 90 else {"sm" + arch[3:] if cc < 80 else "sm80"}
     assert {got["family"] for got in kernels} == families | {"gemv"}
     assert len({got["name"] for got in kernels}) >= 8

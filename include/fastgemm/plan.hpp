@@ -87,6 +87,7 @@ struct FASTGEMM_API KernelConfig {
   bool epilogue_transposed = false;          // [m] of the expression is the kernel's column
   bool apart = false;  // a second kernel finishes D, from sums in float32, also with split_k 1
 
+  bool shifts() const { return shift_a || shift_b; }
   // Whether rows are shifted of the A and the B that the kernel sees.
   bool shifts_rows_of_a() const { return swap_ab ? shift_b : shift_a; }
   bool shifts_rows_of_b() const { return swap_ab ? shift_a : shift_b; }
