@@ -207,6 +207,14 @@ static int estimated_gemv_registers(const KernelConfig& c) {
   return c.block_m * (cols + 8) + cols * c.num_stages * words + (aligned ? 28 : 56);
 }
 
+// Places in memory that an epilogue remembers: of an array of elements, its rows' too.
+static int array_pointers(const KernelConfig& c) {
+  int count = 0;
+  if (c.epilogue)
+    for (const auto& array : c.epilogue->arrays) count += array.kind == ArrayKind::element ? 2 : 1;
+  return count;
+}
+
 int estimated_registers(const KernelConfig& c) {
   const int fused = c.epilogue ? 16 : 0;  // what its arrays and intermediate values take
   if (c.family == Family::gemv) return estimated_gemv_registers(c) + fused;
@@ -216,8 +224,11 @@ int estimated_registers(const KernelConfig& c) {
     // Ordinary stores keep addresses and strides of C and D beside so many; of partial sums that a
     // cluster has added up, those of the next tile too.
     const bool sums_of_tiles = c.persistent && c.cluster_k > 1 && c.split_k > 1;
-    const int stores =
-        accumulators > 128 && !(c.tma_stores && !c.epilogue) ? (sums_of_tiles ? 40 : 16) : 0;
+    // The TMA needs none, but the arrays of an epilogue do: two, or one of elements, find room.
+    const int wide = c.tma_stores    ? 8 * std::max(array_pointers(c) - 2, 0)
+                     : sums_of_tiles ? 40
+                                     : 16;
+    const int stores = accumulators > 128 ? wide : 0;
     // What gates and ups leave is kept beside them.
     const int gated = c.gate_along_n() ? accumulators / 2 + 8 : 0;
     return accumulators + 40 + stores + gated;

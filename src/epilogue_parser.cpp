@@ -281,7 +281,8 @@ class Parser {
     const bool keep = name == "keep";
     result_.arrays.push_back({name, keep ? ArrayKind::element : ArrayKind::tensor, true});
     check_counts(at);
-    return keep ? "(kept[i] = " + argument + ")" : "amax.see(" + argument + ", i < valid)";
+    return keep ? "(kept[i] = " + argument + ")"
+                : "amax.see(" + argument + ", Columns::at(i) < valid)";
   }
 
   void check_counts(std::size_t at) const {

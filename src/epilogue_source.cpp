@@ -104,8 +104,8 @@ std::string epilogue_source(const KernelConfig& k) {
       members += "  " + writer_type(e.arrays[i].kind, access_of(k.epilogue_access, i)) + " " +
                  name + ";\n";
       place(name, "p.array[" + std::to_string(i) + "], at");
-      if (keep) values += "    float kept[COUNT];\n";
-      if (keep) stores = "    keep.store(kept, row, col, valid);\n";
+      if (keep) values += "    float kept[Columns::COUNT];\n";
+      if (keep) stores = "    keep.template store<Columns>(kept, row, col, valid);\n";
       continue;
     }
     members +=
@@ -114,7 +114,7 @@ std::string epilogue_source(const KernelConfig& k) {
         " " + reader + ";\n";
     place(reader, "p.array[" + std::to_string(i) + "], at");
     values +=
-        "    const auto " + value + " = " + reader + ".template at<COUNT>(row, col, valid);\n";
+        "    const auto " + value + " = " + reader + ".template at<Columns>(row, col, valid);\n";
   }
   for (std::size_t i = 0; i < e.numbers.size(); ++i) {
     members += "  float " + e.numbers[i] + "_;\n";
@@ -126,12 +126,13 @@ std::string epilogue_source(const KernelConfig& k) {
   s += "  static constexpr bool ACTIVE = true;\n" + members;
   s += "  FASTGEMM_DEVICE Epilogue(const EpilogueParams& p, const TileOrigin& at)" + places +
        " {}\n";
-  s += "  template <int COUNT>\n";
-  const std::string sums =
-      e.gated ? "float (&gate)[COUNT], const float (&up)[COUNT]," : "float (&acc)[COUNT],";
+  s += "  template <class Columns>\n";
+  const std::string sums = e.gated
+                               ? "float (&gate)[Columns::COUNT], const float (&up)[Columns::COUNT],"
+                               : "float (&acc)[Columns::COUNT],";
   s += "  FASTGEMM_DEVICE void apply(" + sums + " int row, int col, int valid) const {\n";
   s += values + "#pragma unroll\n";
-  s += std::string("    for (int i = 0; i < COUNT; ++i) ") + (e.gated ? "gate" : "acc") +
+  s += std::string("    for (int i = 0; i < Columns::COUNT; ++i) ") + (e.gated ? "gate" : "acc") +
        "[i] = " + e.code + ";\n";
   s += stores + "  }\n};\n";
   return s;

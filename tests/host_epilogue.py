@@ -26,7 +26,7 @@ extern "C" void run(const FusedParams* p, float* values, int rows, int cols, int
       const int left = cols - first_col - col;
       float* at = values + (row + first_row) * cols + first_col + col;
       for (int i = 0; i < %d; ++i) acc[i] = i < left ? at[i] : 0.0f;
-      epilogue.apply(acc, row, col, left);
+      epilogue.apply<Neighbours<%d>>(acc, row, col, left);
       for (int i = 0; i < %d && i < left; ++i) at[i] = acc[i];
     }
 }
@@ -39,7 +39,7 @@ extern "C" void quantise(const float* x, unsigned char* y, int count, int kind) 
 extern "C" float function_of(float x) {
   float acc[1] = {x};
   const FusedParams p = {};
-  epilogue_at<Epilogue>(p, {0, 0, 0}).apply(acc, 0, 0, 1);
+  epilogue_at<Epilogue>(p, {0, 0, 0}).apply<Neighbours<1>>(acc, 0, 0, 1);
   return acc[0];
 }
 """
@@ -66,7 +66,7 @@ def compiled(source, folder, count):
     struct = source[source.index("struct Epilogue") : source.index("struct Config")]
     before = source[: source.index("struct Epilogue")].split("using namespace fastgemm;\n")[1]
     path = folder / f"epilogue_{count}.cpp"
-    path.write_text(HARNESS % (before + struct, *(count,) * 4))
+    path.write_text(HARNESS % (before + struct, *(count,) * 5))
     includes = f"-I{ROOT / 'tests/host_ptx'}", f"-I{ROOT / 'include'}"
     options = "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fsanitize=undefined"
     library = folder / f"epilogue_{count}.so"

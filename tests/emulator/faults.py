@@ -47,6 +47,7 @@ OPERANDS = "epilogue_operands.cuh"
 # 300 tiles: two or three for each of 132 SMs, and one and a half laps of the ring for each tile.
 PING_PONG = dict(shape=(120, 320, 192), ping_pong=True, block_m=8, block_n=16, num_stages=2)
 FUSED = dict(shape=(70, 85, 64), fused=True)
+FUSED_WIDE = dict(shape=(70, 176, 64), fused=True, tma_stores=True)
 SHIFTED = "load_shifted_tile.cuh"
 PRODUCE = "produce_shifted.cuh"
 AWKWARD_90 = dict(shape=(200, 136, 331), gap=1, shift_a=True, shift_b=True)
@@ -314,16 +315,24 @@ FAULTS = {
         "reduce_splits.cuh", "ptx::griddepcontrol_wait();", "{}", "race", split_k=2, times=2
     ),
     "an epilogue reads beyond a row": sm90(
-        OPERANDS, "p + (i < valid ? i : 0) * stride", "p + i * stride", "out of bounds", **FUSED
+        OPERANDS, "p + (Columns::at(i) < valid ? Columns::at(i) : 0) * stride",
+        "p + Columns::at(i) * stride", "out of bounds", **FUSED,
     ),
     "an epilogue keeps what is beyond a row": sm90(
         OPERANDS,
-        "if (i < valid) ptx::st_global",
-        "ptx::st_global",
+        "if (Columns::at(i) < valid)\n",
+        "\n",
         "race",
         "out of bounds",
         "uninitialized",
         **FUSED,
+    ),
+    "a lane keeps the columns of its neighbour": sm90(
+        "quad_columns.cuh", "if (upper)\n", "if (!upper)\n", *NOT_RIGHT, **FUSED_WIDE
+    ),
+    "four lanes read more columns than exist": sm90(
+        "quad_columns.cuh", "const int first = 8 * lane() < valid ? 8 * lane() : 0;",
+        "const int first = 8 * lane();", "out of bounds", **FUSED_WIDE,
     ),
     "an epilogue's row is the one above": sm90(
         OPERANDS, "load_one<Element>(first_ + row *", "load_one<Element>(first_ + (row ^ 1) *",

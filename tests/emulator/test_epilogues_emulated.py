@@ -22,7 +22,7 @@ FAMILIES = {
 
 def emulate(family, m=40, n=64, k=200, *, layout="nt", **options):
     """(exact product, result) of small integers."""
-    fields = dict(FAMILIES_GATED[family])
+    fields = dict(family if isinstance(family, dict) else FAMILIES_GATED[family])
     arch = fields.pop("arch")
     m = 4 if fields.get("family") == "gemv" else m
     a = operand(m, k, "float16", layout[0] == "t", 1)
@@ -66,6 +66,36 @@ def test_what_is_kept_and_the_largest_magnitude(family):
     assert (given["keep"] == before).all()
     assert (result == np.maximum(before, 0)).all()
     assert given["amax"][0] == np.maximum(before, 0).max()
+
+
+# Accumulators meet arrays in 32 columns at once where panels of D are 32 or 64 wide, in pairs where
+# they are 16; at the edge 16 columns exist, or 8 of a row that is no whole sixteens.
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("n", [176, 200])
+@pytest.mark.parametrize("tile", [dict(block_n=64), dict(block_n=96), dict(block_n=48),
+                                  dict(block_n=64, swap_ab=True)], ids=str)  # fmt: skip
+def test_arrays_of_elements_beside_tma_stores(tile, n, dtype):
+    fields = {"swap_ab": False, "tma_stores": True, **tile}
+    exact, result, given = emulate(
+        dict(arch="sm_90", **fields),
+        n=n,
+        k=40,
+        bias=lambda m, n: values(n, dtype=dtype),
+        residual=lambda m, n: values(m, n, dtype=dtype, seed=8),
+        keep=lambda m, n: np.full((m, n), np.nan, DTYPES[dtype]),
+        amax=lambda m, n: np.zeros(1, np.float32),
+        activation="relu",
+    )
+    before = exact + given["bias"] + given["residual"]
+    assert (given["keep"] == before).all()
+    assert (result == np.maximum(before, 0)).all()
+    assert given["amax"][0] == before.max()
+
+
+def test_an_array_that_begins_anywhere_beside_tma_stores():
+    padded = values(40, 180, dtype="float16")
+    exact, result, _ = emulate("sm90", n=176, k=40, residual=padded[:, 3:179])
+    assert (result == exact + padded[:, 3:179]).all()
 
 
 # Gates and ups are fetched a column of the swizzle at a time.

@@ -94,7 +94,7 @@ struct OutputTile {
     if constexpr (Epilogue::ACTIVE) {
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) fused[i] = alpha * sum[i];
-      epilogue.apply(fused, row, col, valid);
+      epilogue.template apply<Neighbours<COUNT>>(fused, row, col, valid);
     }
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {

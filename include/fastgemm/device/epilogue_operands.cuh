@@ -15,9 +15,10 @@ struct TileOrigin {
   i64 batch, m, n;
 };
 
-// An epilogue has `apply(values, row, col, valid)`: COUNT neighbours of a row of the tile, of which
-// the first `valid` exist, maybe none; the others may become anything, but (row, col) is always a
-// place that exists. This one is none.
+// An epilogue has `apply<Columns>(values, row, col, valid)`: Columns::COUNT values of a row of the
+// tile, those of the columns Columns::at(0), at(1) .. behind `col`. Of the
+// columns from `col` on the first `valid` exist, maybe none; the others may become anything, but
+// (row, col) is always a place that exists. This one is none.
 struct NoEpilogue {
   static constexpr bool ACTIVE = false;
 };
@@ -48,6 +49,43 @@ struct alignas(4 * COUNT) Words {
   u32 word[COUNT];
 };
 
+// Columns beside each other. Where their elements lie so too, 16-byte aligned, in rows that are
+// whole groups of 16, they are moved together. `p`: of the first; `valid`: how many exist, all or
+// none.
+template <int COUNT_>
+struct Neighbours {
+  static constexpr int COUNT = COUNT_;
+  FASTGEMM_DEVICE static int at(int i) { return i; }
+
+  // Ordinary loads, of which the compiler may merge those of one address, and no branches: there
+  // are many copies of this code. What does not exist is read where the first lies.
+  template <int WORDS>
+  FASTGEMM_DEVICE static void load(u32 (&words)[WORDS], const void* p, int) {
+    constexpr int PIECE = min_of(WORDS, 4);
+#pragma unroll
+    for (int i = 0; i < WORDS; i += PIECE) {
+      const auto piece =
+          ptx::ld_global_mergeable(reinterpret_cast<const Words<PIECE>*>(p) + i / PIECE);
+#pragma unroll
+      for (int w = 0; w < PIECE; ++w) words[i + w] = piece.word[w];
+    }
+  }
+  // The same of what other rows read too.
+  template <int WORDS>
+  FASTGEMM_DEVICE static void load_shared(u32 (&words)[WORDS], const void* p, int valid) {
+    load(words, p, valid);
+  }
+
+  template <int WORDS>
+  FASTGEMM_DEVICE static void store(void* p, u32 (&words)[WORDS], int valid) {
+    constexpr int PIECE = min_of(WORDS, 4);
+    if (valid <= 0) return;
+#pragma unroll
+    for (int i = 0; i < WORDS; i += PIECE)
+      ptx::st_global_words<PIECE>(static_cast<u32*>(p) + i, words + i);
+  }
+};
+
 template <class Element>
 FASTGEMM_DEVICE const typename Element::Bits* first_of(const EpilogueOperand& x,
                                                        const TileOrigin& at) {
@@ -55,36 +93,33 @@ FASTGEMM_DEVICE const typename Element::Bits* first_of(const EpilogueOperand& x,
          at.m * x.m_stride + at.n * x.n_stride;
 }
 
-// Ordinary loads, of which the compiler may merge those of one address, and no branches: there are
-// many copies of this code. WIDE promises that elements lie side by side, 16-byte aligned, and that
-// rows are whole groups of 16; else what does not exist is read where the first lies.
 template <class Element>
 FASTGEMM_DEVICE float load_one(const typename Element::Bits* p) {
   return ptx::to_float(Element{}, ptx::ld_global_mergeable(p));
 }
 
-template <class Element, int COUNT, bool WIDE>
-FASTGEMM_DEVICE Values<COUNT> load_row(const typename Element::Bits* p, i64 stride, int valid) {
+// WIDE promises that elements lie as Neighbours and QuadColumns want them, SHARED that other rows
+// read the same. Else what does not exist is read where the first lies.
+template <class Element, class Columns, bool WIDE, bool SHARED>
+FASTGEMM_DEVICE Values<Columns::COUNT> load_row(const typename Element::Bits* p, i64 stride,
+                                                int valid) {
   using Bits = typename Element::Bits;
-  constexpr int BYTES = COUNT * static_cast<int>(sizeof(Bits));
+  constexpr int COUNT = Columns::COUNT, BITS = 8 * static_cast<int>(sizeof(Bits));
   Values<COUNT> x;
   if constexpr (WIDE && COUNT > 1) {
-    using Piece = Words<min_of(BYTES / 4, 4)>;
-    constexpr int IN_PIECE = sizeof(Piece) / sizeof(Bits);
+    u32 words[COUNT * BITS / 32];
+    if constexpr (SHARED)
+      Columns::load_shared(words, p, valid);
+    else
+      Columns::load(words, p, valid);
 #pragma unroll
-    for (int i = 0; i < COUNT; i += IN_PIECE) {
-      const Piece piece = ptx::ld_global_mergeable(reinterpret_cast<const Piece*>(p + i));
-#pragma unroll
-      for (int j = 0; j < IN_PIECE; ++j) {
-        const int bit = j * 8 * static_cast<int>(sizeof(Bits));
-        const auto bits = static_cast<Bits>(piece.word[bit / 32] >> bit % 32);
-        x.value[i + j] = ptx::to_float(Element{}, bits);
-      }
-    }
+    for (int i = 0; i < COUNT; ++i)
+      x.value[i] =
+          ptx::to_float(Element{}, static_cast<Bits>(words[i * BITS / 32] >> i * BITS % 32));
   } else {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
-      x.value[i] = load_one<Element>(p + (i < valid ? i : 0) * stride);
+      x.value[i] = load_one<Element>(p + (Columns::at(i) < valid ? Columns::at(i) : 0) * stride);
   }
   return x;
 }
@@ -96,7 +131,7 @@ class PerTensor {
   FASTGEMM_DEVICE PerTensor(const EpilogueOperand& x, const TileOrigin& at)
       : value_(load_one<Element>(static_cast<const typename Element::Bits*>(x.data) +
                                  at.batch * x.batch_stride)) {}
-  template <int COUNT>
+  template <class Columns>
   FASTGEMM_DEVICE Uniform at(int, int, int) const {
     return {value_};
   }
@@ -111,7 +146,7 @@ class PerRow {
  public:
   FASTGEMM_DEVICE PerRow(const EpilogueOperand& x, const TileOrigin& at)
       : first_(first_of<Element>(x, at)), stride_(x.m_stride) {}
-  template <int COUNT>
+  template <class Columns>
   FASTGEMM_DEVICE Uniform at(int row, int, int) const {
     return {load_one<Element>(first_ + row * stride_)};
   }
@@ -127,9 +162,9 @@ class PerColumn {
  public:
   FASTGEMM_DEVICE PerColumn(const EpilogueOperand& x, const TileOrigin& at)
       : first_(first_of<Element>(x, at)), stride_(WIDE ? 1 : x.n_stride) {}
-  template <int COUNT>
-  FASTGEMM_DEVICE Values<COUNT> at(int, int col, int valid) const {
-    return load_row<Element, COUNT, WIDE>(first_ + col * stride_, stride_, valid);
+  template <class Columns>
+  FASTGEMM_DEVICE Values<Columns::COUNT> at(int, int col, int valid) const {
+    return load_row<Element, Columns, WIDE, true>(first_ + col * stride_, stride_, valid);
   }
 
  private:
@@ -143,10 +178,10 @@ class PerElement {
  public:
   FASTGEMM_DEVICE PerElement(const EpilogueOperand& x, const TileOrigin& at)
       : first_(first_of<Element>(x, at)), m_stride_(x.m_stride), n_stride_(WIDE ? 1 : x.n_stride) {}
-  template <int COUNT>
-  FASTGEMM_DEVICE Values<COUNT> at(int row, int col, int valid) const {
-    return load_row<Element, COUNT, WIDE>(first_ + row * m_stride_ + col * n_stride_, n_stride_,
-                                          valid);
+  template <class Columns>
+  FASTGEMM_DEVICE Values<Columns::COUNT> at(int row, int col, int valid) const {
+    return load_row<Element, Columns, WIDE, false>(first_ + row * m_stride_ + col * n_stride_,
+                                                   n_stride_, valid);
   }
 
  private:
@@ -164,25 +199,23 @@ class KeptElements {
       : first_(const_cast<Bits*>(first_of<Element>(x, at))),
         m_stride_(x.m_stride),
         n_stride_(WIDE ? 1 : x.n_stride) {}
-  template <int COUNT>
-  FASTGEMM_DEVICE void store(const float (&x)[COUNT], int row, int col, int valid) const {
+  template <class Columns>
+  FASTGEMM_DEVICE void store(const float (&x)[Columns::COUNT], int row, int col, int valid) const {
+    constexpr int COUNT = Columns::COUNT;
     Bits* p = first_ + row * m_stride_ + col * n_stride_;
     if constexpr (WIDE && COUNT > 1) {
-      constexpr int WORDS = COUNT * static_cast<int>(sizeof(Bits)) / 4, PIECE = min_of(WORDS, 4);
       union {
         Bits bits[COUNT];
-        u32 words[WORDS];
+        u32 words[COUNT * sizeof(Bits) / 4];
       };
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) bits[i] = ptx::from_float(Element{}, x[i]);
-      if (valid <= 0) return;
-#pragma unroll
-      for (int i = 0; i < WORDS; i += PIECE)
-        ptx::st_global_words<PIECE>(reinterpret_cast<u32*>(p) + i, words + i);
+      Columns::store(p, words, valid);
     } else {
 #pragma unroll
       for (int i = 0; i < COUNT; ++i)
-        if (i < valid) ptx::st_global(p + i * n_stride_, ptx::from_float(Element{}, x[i]));
+        if (Columns::at(i) < valid)
+          ptx::st_global(p + Columns::at(i) * n_stride_, ptx::from_float(Element{}, x[i]));
     }
   }
 

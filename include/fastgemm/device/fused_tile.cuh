@@ -4,6 +4,7 @@
 #include "fastgemm/device/epilogue_operands.cuh"
 #include "fastgemm/device/params.cuh"
 #include "fastgemm/device/ptx/thread.cuh"
+#include "fastgemm/device/quad_columns.cuh"
 #include "fastgemm/device/raster.cuh"
 
 namespace fastgemm {
@@ -19,6 +20,12 @@ FASTGEMM_DEVICE void take_tiles(float (&tiles)[TILES_N][8]) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) tiles[j - TAKEN][e] = tiles[j][e];
 }
+
+// Tiles beside each other have columns for QuadColumns, a single one has pairs.
+template <bool QUADS>
+struct FusedColumns : QuadColumns {};
+template <>
+struct FusedColumns<false> : Neighbours<2> {};
 
 // The block tile that a warpgroup finishes from its row and column on; of them the warp has 16 rows
 // of every 64.
@@ -46,19 +53,27 @@ struct FusedTile {
   // Finishes, in place, COUNT 16 x 16 tiles beside each other, `row` rows below the warp's first.
   template <class Mma, int COUNT>
   FASTGEMM_DEVICE void apply(float (*tiles)[8], int row, int col) const {
+    constexpr bool QUADS = COUNT % 2 == 0;
+    constexpr int PAIRS = QUADS ? 4 : 1;  // of a row that are finished together, one of every eight
     const int lane = ptx::thread_index() % WARP_THREADS;
 #pragma unroll
-    for (int j = 0; j < COUNT; ++j)
+    for (int eight = 0; eight < 2 * COUNT; eight += PAIRS)
 #pragma unroll
-      for (int pair = 0; pair < 4; ++pair) {
-        const int m = warp_row + row + Mma::row(lane, pair);
-        const int n = first_col + col + j * 16 + Mma::col(lane, pair);
-        float value[2] = {alpha * tiles[j][2 * pair], alpha * tiles[j][2 * pair + 1]};
+      for (int half = 0; half < 2; ++half) {
+        const auto pair = [&](int i) {
+          return tiles[(eight + i) / 2] + 2 * ((eight + i) % 2 * 2 + half);
+        };
+        float value[2 * PAIRS];
+#pragma unroll
+        for (int i = 0; i < 2 * PAIRS; ++i) value[i] = alpha * pair(i / 2)[i % 2];
+        const int m = warp_row + row + Mma::row(lane, half);
+        const int n = first_col + col + eight * 8 + (QUADS ? 0 : Mma::col(lane, half));
         // What does not exist is computed where the last that does lies, and not stored.
-        epilogue.apply(value, min_of(m, rows_left - 1), min_of(n, (cols_left - 1) & ~1),
-                       m < rows_left ? cols_left - n : 0);
-        tiles[j][2 * pair] = value[0];
-        tiles[j][2 * pair + 1] = value[1];
+        epilogue.template apply<FusedColumns<QUADS>>(
+            value, min_of(m, rows_left - 1), min_of(n, (cols_left - 1) & (QUADS ? ~15 : ~1)),
+            m < rows_left ? cols_left - n : 0);
+#pragma unroll
+        for (int i = 0; i < 2 * PAIRS; ++i) pair(i / 2)[i % 2] = value[i];
       }
   }
 };

@@ -62,8 +62,9 @@ struct GatedTile {
     float value[2] = {alpha * gates[0], alpha * gates[1]};
     const float up[2] = {alpha * ups[0], alpha * ups[1]};
     const int m = first_row + row, n = first_col + col;
-    epilogue.apply(value, up, min_of(m, rows_left - 1), min_of(n, (cols_left - 1) & ~1),
-                   m < rows_left ? cols_left - n : 0);
+    epilogue.template apply<Neighbours<2>>(value, up, min_of(m, rows_left - 1),
+                                           min_of(n, (cols_left - 1) & ~1),
+                                           m < rows_left ? cols_left - n : 0);
     result[0] = value[0];
     result[1] = value[1];
   }

@@ -133,7 +133,7 @@ FASTGEMM_DEVICE void reduce_gated_splits(const PartialSums& partial, const GemmP
   if (!at.exists || team.lane != 0) return;
   sum[0][0] *= p.alpha, sum[1][0] *= p.alpha;
   epilogue_at<typename Config::Epilogue>(p, {at.matrix, at.row, at.col})
-      .apply(sum[0], sum[1], 0, 0, 1);
+      .template apply<Neighbours<1>>(sum[0], sum[1], 0, 0, 1);
   out.alpha = 1.0f;
   out.template finish<1>(0, 0, sum[0]);
 }

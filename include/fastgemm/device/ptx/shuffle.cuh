@@ -18,6 +18,14 @@ FASTGEMM_DEVICE float shfl_bfly(float value, int mask) {
   return other;
 }
 
+FASTGEMM_DEVICE u32 shfl_bfly(u32 value, int mask) {
+  u32 other;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+               : "=r"(other)
+               : "r"(value), "r"(mask));
+  return other;
+}
+
 // The value that all lanes have, as the compiler cannot know: what comes of it is computed once a
 // warp, in uniform registers, from which wgmma takes its descriptors. All 32 lanes take part.
 FASTGEMM_DEVICE u32 warp_uniform(u32 value) {
