@@ -16,9 +16,9 @@ struct TileOrigin {
 };
 
 // An epilogue has `apply<Columns>(values, row, col, valid)`: Columns::COUNT values of a row of the
-// tile, those of the columns Columns::at(0), at(1) .. behind `col`. Of the
-// columns from `col` on the first `valid` exist, maybe none; the others may become anything, but
-// (row, col) is always a place that exists. This one is none.
+// tile, those of the columns Columns::at(0), at(1) .. behind `col`. Of the columns from `col` on
+// the first `valid` exist, maybe none; the others may become anything, but (row, col) is always a
+// place that exists. This one is none.
 struct NoEpilogue {
   static constexpr bool ACTIVE = false;
 };
