@@ -64,7 +64,7 @@ TEST(EpilogueParser, KnowsWhatAnExpressionNeeds) {
   EXPECT_EQ(e->numbers, (std::vector<std::string>{"t", "u"}));
   const auto writes = parse_epilogue("amax(keep(acc) + b[n]) * s");
   ASSERT_EQ(writes->arrays.size(), 3u);
-  EXPECT_EQ(writes->code, "amax.see((kept[i] = acc[i]) + b_[i], i < valid) * s_");
+  EXPECT_EQ(writes->code, "amax.see((kept[i] = acc[i]) + b_[i], Columns::at(i) < valid) * s_");
   EXPECT_TRUE(writes->arrays[0].written && writes->arrays[0].kind == ArrayKind::element);
   EXPECT_FALSE(writes->arrays[1].written);
   EXPECT_TRUE(writes->arrays[2].written && writes->arrays[2].kind == ArrayKind::tensor);
