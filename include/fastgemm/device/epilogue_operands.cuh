@@ -72,7 +72,7 @@ struct Neighbours {
   }
   // The same of what other rows read too.
   template <int WORDS>
-  FASTGEMM_DEVICE static void load_shared(u32 (&words)[WORDS], const void* p, int valid) {
+  FASTGEMM_DEVICE static void load_repeated(u32 (&words)[WORDS], const void* p, int valid) {
     load(words, p, valid);
   }
 
@@ -98,9 +98,9 @@ FASTGEMM_DEVICE float load_one(const typename Element::Bits* p) {
   return ptx::to_float(Element{}, ptx::ld_global_mergeable(p));
 }
 
-// WIDE promises that elements lie as Neighbours and QuadColumns want them, SHARED that other rows
-// read the same. Else what does not exist is read where the first lies.
-template <class Element, class Columns, bool WIDE, bool SHARED>
+// WIDE promises that elements lie as Neighbours and QuadColumns want them, REPEATED that other
+// rows read the same. Else what does not exist is read where the first lies.
+template <class Element, class Columns, bool WIDE, bool REPEATED>
 FASTGEMM_DEVICE Values<Columns::COUNT> load_row(const typename Element::Bits* p, i64 stride,
                                                 int valid) {
   using Bits = typename Element::Bits;
@@ -108,8 +108,8 @@ FASTGEMM_DEVICE Values<Columns::COUNT> load_row(const typename Element::Bits* p,
   Values<COUNT> x;
   if constexpr (WIDE && COUNT > 1) {
     u32 words[COUNT * BITS / 32];
-    if constexpr (SHARED)
-      Columns::load_shared(words, p, valid);
+    if constexpr (REPEATED)
+      Columns::load_repeated(words, p, valid);
     else
       Columns::load(words, p, valid);
 #pragma unroll

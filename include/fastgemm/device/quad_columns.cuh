@@ -12,8 +12,9 @@ namespace fastgemm {
 // it the others. Accesses of a pair would be of half a sector; so the four lanes move the eight
 // columns of one place each, 16 or 32 bytes, and exchange them. All 32 lanes take part.
 //
-//   columns     0 1  2 3  4 5  6 7 | 8 9 ..                      .. 24 .. | 32
-//   of lane      0    1    2    3  |  0 ..         moved by lane  0 | 1 | 2 | 3
+//   columns         0 1   2 3   4 5   6 7 |  8 9   ..  14 15 | 16 ..  | ..  30 31
+//   held by lane     0     1     2     3  |   0    ..    3   |  0 ..  | ..    3
+//   moved by lane    0 ................ 0 |   1 ........ 1   |  2 ..  | ..    3
 struct QuadColumns {
   static constexpr int COUNT = 8;
   FASTGEMM_DEVICE static int lane() { return ptx::thread_index() % 4; }
@@ -27,7 +28,7 @@ struct QuadColumns {
   }
   // L1 has these: they are not worth the exchange.
   template <int WORDS>
-  FASTGEMM_DEVICE static void load_shared(u32 (&words)[WORDS], const void* p, int valid) {
+  FASTGEMM_DEVICE static void load_repeated(u32 (&words)[WORDS], const void* p, int valid) {
     constexpr int OF_PAIR = WORDS / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
